@@ -1,0 +1,3 @@
+"""Murmurate: publish mobility data without exposing anyone, and prove it."""
+
+__version__ = "0.1.0"

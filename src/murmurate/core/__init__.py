@@ -1,0 +1,1 @@
+"""The nouns: trips, spaces, guarantees, the ledger, releases, scores."""

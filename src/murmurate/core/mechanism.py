@@ -1,0 +1,80 @@
+"""What every mechanism and every fitted model offers; the one-file extension point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from murmurate.core.guarantee import Guarantee
+from murmurate.core.trips import Trips
+
+Rng = Any
+"""A `murmurate.noise.Randomness`; core stands below noise and only hands it on."""
+
+
+@runtime_checkable
+class Payload(Protocol):
+    """What a mechanism returns when it is not `Trips`: it writes its own files into the release folder."""
+
+    kind: ClassVar[str]
+
+    def write(self, folder: Path) -> None:
+        """Write the files of this payload; called on a temporary folder that is renamed at the end."""
+        ...
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """A frozen keyword-only dataclass of public parameters.
+
+    `name` is the registry name, the CLI word, the file and the docs page. `needs` lists what the trips must carry
+    ("time", "coordinates", "cell", "link"). `local` says that `apply` on each user's trips alone gives the same law,
+    so the door may stream partitions of users through it.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]]
+    local: ClassVar[bool]
+
+    def guarantee(self) -> Guarantee:
+        """The promise, from the parameters alone."""
+        ...
+
+    def statement(self) -> Sequence[str]:
+        """Sentences for `statement.md`: what is and is not protected; from the parameters alone."""
+        ...
+
+    def expected_error(self) -> str:
+        """One sentence for `ledger plan`: how far off a user should expect the release to be."""
+        ...
+
+    def apply(self, private: Trips, rng: Rng) -> Trips | Payload:
+        """Read bounded private trips, return what may leave. Called by the door after the charge, never before."""
+        ...
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A fitted model: plain arrays with a schema; sampling is free post-processing."""
+
+    def sample(self, n: int, rng: Rng) -> Trips | Payload:
+        """`n` synthetic trips."""
+        ...
+
+    def save(self, path: Path) -> None:
+        """Write plain arrays and their schema; never a pickle."""
+        ...
+
+
+@runtime_checkable
+class Learner(Mechanism, Protocol):
+    """A mechanism that learns: `apply` is `fit` followed by `sample`."""
+
+    def fit(self, private: Trips, rng: Rng) -> Model:
+        """Spend the guarantee once, for any number of samples."""
+        ...
+
+    def load(self, path: Path) -> Model:
+        """Read back what `Model.save` wrote."""
+        ...

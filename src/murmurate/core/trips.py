@@ -1,0 +1,306 @@
+"""Trips: the one table of traces, validated, sorted and frozen, with offsets for kernels."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from murmurate.core.space import Floats, Integers, Space
+from murmurate.errors import Fault, InputError, ParameterError
+
+ORDER = ("uid", "tid", "datetime", "weekday", "hour", "lat", "lng", "cell", "link")
+"""The fixed column names, in the order they are written; carried columns follow."""
+
+TIME = pl.Datetime("us", "UTC")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a file is known by: a fingerprint of its content, and the people in it (for the overlap check)."""
+
+    fingerprint: str
+    uids: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Trips:
+    """A table of points, `uid, tid, datetime, lat, lng` and what else it carries, sorted by person, trip and time.
+
+    Time may be absent (sequences keep their order) or be `weekday` (0 = Monday) and `hour` only; coordinates may be
+    absent where there is a `cell` or a `link`, whose meaning `space` tells. A trip is a (uid, tid) pair.
+
+    >>> import polars as pl
+    >>> trips = Trips(pl.DataFrame({"uid": ["a", "a"], "tid": [1, 1], "lat": [60.1, 60.2], "lng": [24.9, 24.9]}))
+    >>> trips.n_trips, trips.n_points, trips.has_time
+    (1, 2, False)
+    """
+
+    table: pl.DataFrame
+    space: Space | None = None
+    time_zone: str = "UTC"
+    """Where the people live: hours and days are local to it; `datetime` itself is always UTC."""
+    source: Identity | None = field(default=None, repr=False)
+    """Set by readers, so that a file is known by its bytes; otherwise the content is hashed when asked."""
+
+    def __post_init__(self) -> None:
+        try:
+            ZoneInfo(self.time_zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ParameterError(f"time_zone must be an IANA name such as 'Europe/Helsinki'; got {self.time_zone!r}.") from None
+        object.__setattr__(self, "table", _canonical(self.table))
+
+    # -- what is there ---------------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> list[str]:
+        return self.table.columns
+
+    @property
+    def has_time(self) -> bool:
+        return "datetime" in self.table.columns
+
+    @property
+    def has_coordinates(self) -> bool:
+        return "lat" in self.table.columns
+
+    def carries(self) -> frozenset[str]:
+        """The kinds of content mechanisms ask for: time, coordinates, cell, link."""
+        found = {
+            "time": self.has_time,
+            "coordinates": self.has_coordinates,
+            "cell": "cell" in self.columns,
+            "link": "link" in self.columns,
+        }
+        return frozenset(name for name, there in found.items() if there)
+
+    @property
+    def n_points(self) -> int:
+        return self.table.height
+
+    @property
+    def n_trips(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_users(self) -> int:
+        return len(self.user_offsets) - 1
+
+    @cached_property
+    def identity(self) -> Identity:
+        """Fingerprint and people; taken on the custodian's side, before the door."""
+        return self.source or Identity(_fingerprint(self.table), tuple(self.user_ids.cast(pl.String).to_list()))
+
+    # -- arrays for kernels ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def offsets(self) -> Integers:
+        """Trip k is points offsets[k]:offsets[k + 1]."""
+        return _starts(self.table, ("uid", "tid"))
+
+    @cached_property
+    def user_offsets(self) -> Integers:
+        """Person u has trips user_offsets[u]:user_offsets[u + 1]."""
+        points = _starts(self.table, ("uid",))
+        return np.searchsorted(self.offsets, points).astype(np.int64)
+
+    @cached_property
+    def trip_user(self) -> Integers:
+        """The person (0, 1, ...) of each trip."""
+        return np.repeat(np.arange(self.n_users, dtype=np.int64), np.diff(self.user_offsets))
+
+    @cached_property
+    def point_trip(self) -> Integers:
+        """The trip (0, 1, ...) of each point."""
+        return np.repeat(np.arange(self.n_trips, dtype=np.int64), np.diff(self.offsets))
+
+    @property
+    def user_ids(self) -> pl.Series:
+        """`uid` of each person."""
+        return self.table["uid"].gather(self.offsets[self.user_offsets[:-1]])
+
+    @property
+    def trip_ids(self) -> pl.Series:
+        """`tid` of each trip."""
+        return self.table["tid"].gather(self.offsets[:-1])
+
+    @property
+    def lat(self) -> Floats:
+        return self._floats("lat")
+
+    @property
+    def lng(self) -> Floats:
+        return self._floats("lng")
+
+    @property
+    def cell(self) -> Integers:
+        return self._integers("cell")
+
+    @property
+    def link(self) -> Integers:
+        return self._integers("link")
+
+    @cached_property
+    def time_us(self) -> Integers:
+        """Microseconds since 1970, UTC."""
+        return self._need("datetime").to_physical().to_numpy()
+
+    @cached_property
+    def local_hour(self) -> NDArray[np.int64]:
+        """Hour of day of each point in `time_zone` (or the `hour` column where there is no more)."""
+        if not self.has_time:
+            return self._integers("hour")
+        return self._local().dt.hour().cast(pl.Int64).to_numpy()
+
+    @cached_property
+    def local_day(self) -> Integers:
+        """Days since 1970 of each point in `time_zone`."""
+        return self._local().dt.date().to_physical().cast(pl.Int64).to_numpy()
+
+    # -- new trips from old ----------------------------------------------------------------------------------------
+
+    def take_trips(self, chosen: Sequence[int] | NDArray[Any]) -> Trips:
+        """The trips at these positions (or where a mask holds), in their order here."""
+        keep = np.zeros(self.n_trips, dtype=bool)
+        keep[np.asarray(chosen)] = True
+        return self.take_points(np.repeat(keep, np.diff(self.offsets)))
+
+    def take_points(self, mask: NDArray[np.bool_]) -> Trips:
+        """The points where the mask holds; trips left without a point vanish."""
+        return self._with_table(self.table.filter(pl.Series(mask)))
+
+    def take_users(self, chosen: Sequence[int] | NDArray[Any]) -> Trips:
+        """The trips of these people."""
+        keep = np.zeros(self.n_users, dtype=bool)
+        keep[np.asarray(chosen)] = True
+        return self.take_trips(keep[self.trip_user])
+
+    def with_columns(self, columns: Mapping[str, Any], *, space: Space | None = None) -> Trips:
+        """The same points with columns added or replaced, in the order of the points."""
+        series = [pl.Series(name, values) for name, values in columns.items()]
+        return Trips(self.table.with_columns(series), space or self.space, self.time_zone)
+
+    def partitions(self, points: int) -> Iterator[Trips]:
+        """Whole people at a time, about `points` points each."""
+        ends = self.offsets[self.user_offsets]
+        first = 0
+        while first < self.n_users:
+            last = max(first + 1, int(np.searchsorted(ends, ends[first] + points, side="right")) - 1)
+            yield self._with_table(self.table.slice(int(ends[first]), int(ends[last] - ends[first])))
+            first = last
+
+    def _with_table(self, table: pl.DataFrame) -> Trips:
+        return Trips(table, self.space, self.time_zone)
+
+    def _local(self) -> pl.Series:
+        return self._need("datetime").dt.convert_time_zone(self.time_zone)
+
+    def _floats(self, name: str) -> Floats:
+        return self._need(name).to_numpy()
+
+    def _integers(self, name: str) -> Integers:
+        return self._need(name).to_numpy()
+
+    def _need(self, name: str) -> pl.Series:
+        if name not in self.table.columns:
+            raise InputError(f"these trips have no {name!r} column; they have {', '.join(self.table.columns)}.")
+        return self.table[name]
+
+
+def _canonical(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with fixed types and order, or every reason why not."""
+    missing = [name for name in ("uid", "tid") if name not in table.columns]
+    places = {"lat", "lng"} <= set(table.columns) or bool({"cell", "link"} & set(table.columns))
+    if missing or not places:
+        wanted = [*missing, *([] if places else ["lat and lng (or cell, or link)"])]
+        raise InputError(f"missing: {', '.join(wanted)}; found the columns {', '.join(table.columns) or 'none'}.")
+    wanted_types: dict[str, pl.DataType] = {
+        "datetime": TIME,
+        "lat": pl.Float64(),
+        "lng": pl.Float64(),
+        "weekday": pl.Int64(),
+        "hour": pl.Int64(),
+        "cell": pl.Int64(),
+        "link": pl.Int64(),
+    }
+    casts = []
+    for name, wanted_type in wanted_types.items():
+        if name in table.columns and table.schema[name] != wanted_type:
+            if name == "datetime" and getattr(table.schema[name], "time_zone", None) is None:
+                raise InputError("datetime must be a timestamp with a time zone; say which zone the times are in.")
+            casts.append(pl.col(name).cast(wanted_type))
+    try:
+        table = table.with_columns(casts) if casts else table
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"a column is not of its type: {str(error).splitlines()[0]}") from None
+    _refuse_bad_values(table)
+    known = [name for name in ORDER if name in table.columns]
+    table = table.select(*known, *[name for name in table.columns if name not in known])
+    keys = ["uid", "tid", *(["datetime"] if "datetime" in table.columns else [])]
+    return table if _is_sorted(table, keys) else table.sort(keys, maintain_order=True)
+
+
+def _refuse_bad_values(table: pl.DataFrame) -> None:
+    faults: list[Fault] = []
+    for name in ORDER:
+        if name in table.columns and table[name].null_count():
+            row = int(table[name].is_null().arg_max() or 0)
+            faults.append(Fault(f"{table[name].null_count():,} empty values", row=row, column=name))
+    for name, bound in (("lat", 90.0), ("lng", 180.0)):
+        if name in table.columns:
+            bad = ~table[name].is_between(-bound, bound)  # NaN is not between, so it is caught too
+            if bad.any():
+                row = int(bad.arg_max() or 0)
+                faults.append(Fault(f"{int(bad.sum()):,} values outside -{bound:g} to {bound:g}", row=row, column=name))
+    if faults:
+        raise InputError(faults)
+
+
+def _is_sorted(table: pl.DataFrame, keys: Sequence[str]) -> bool:
+    """Whether rows stand in the order of the keys, compared lexicographically."""
+    if table.height < 2:
+        return True
+    tied: pl.Series | None = None
+    for name in keys:
+        column = table[name]
+        if column.dtype in (pl.Categorical, pl.Enum):
+            column = column.cast(pl.String)
+        before, after = column[:-1], column[1:]
+        wrong = before > after if tied is None else (before > after) & tied
+        if wrong.any():
+            return False
+        equal = before == after
+        tied = equal if tied is None else tied & equal
+    return True
+
+
+def _starts(table: pl.DataFrame, keys: Sequence[str]) -> Integers:
+    """Row numbers at which a new group of the (sorted) keys begins, and the end."""
+    if table.height == 0:
+        return np.zeros(1, dtype=np.int64)
+    change = np.zeros(table.height, dtype=bool)
+    change[0] = True
+    for name in keys:
+        column = table[name]
+        column = column.to_physical() if column.dtype in (pl.Categorical, pl.Enum) else column
+        change[1:] |= (column[1:] != column[:-1]).to_numpy()
+    return np.append(np.flatnonzero(change), table.height).astype(np.int64)
+
+
+def _fingerprint(table: pl.DataFrame) -> str:
+    digest = hashlib.sha256()
+    for name in table.columns:
+        digest.update(f"{name}:{table.schema[name]}".encode())
+        column = table[name]
+        if column.dtype.is_numeric() or column.dtype.is_temporal():
+            digest.update(np.ascontiguousarray(column.to_physical().to_numpy()).tobytes())
+        else:
+            digest.update("\x1f".join(column.cast(pl.String).fill_null("\x00").to_list()).encode())
+    return digest.hexdigest()

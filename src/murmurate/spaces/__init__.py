@@ -1,0 +1,1 @@
+"""Public geography: planes, grids, road networks."""
