@@ -1,1 +1,1 @@
-""""""
+"""What an attacker can still learn from a release."""

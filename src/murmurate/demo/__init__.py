@@ -1,1 +1,1 @@
-""""""
+"""Public data made here: the built-in city and Tony-900."""

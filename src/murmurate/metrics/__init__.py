@@ -1,1 +1,1 @@
-""""""
+"""What a release is still good for."""

@@ -1,1 +1,1 @@
-""""""
+"""Mobility profiles and how alike they are."""

@@ -1,0 +1,19 @@
+"""Fixtures every test may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data; tests that need it are skipped where it is absent."""
+    folder = Path(os.environ.get("MURMURATE_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"the real data are not here: neither MURMURATE_DATA nor {folder.name} beside the project is a folder")
+    return folder
