@@ -29,12 +29,16 @@ class Mechanism(Protocol):
     """A frozen keyword-only dataclass of public parameters.
 
     `name` is the registry name, the CLI word, the file and the docs page. `needs` lists what the trips must carry
-    ("time", "coordinates", "cell", "link"). `local` says that `apply` on each user's trips alone gives the same law,
-    so the door may stream partitions of users through it.
+    ("time", "coordinates", "cell", "link"). `emits` lists the columns beside uid and tid that may leave; the door drops
+    every other one, so that a carried column never slips through. `paired` says that each released trip keeps the uid and
+    tid of one original (the door replaces both by pseudonyms). `local` says that `apply` on each person's trips alone
+    gives the same law, so the door may stream partitions of people through it.
     """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]]
+    emits: ClassVar[tuple[str, ...]]
+    paired: ClassVar[bool]
     local: ClassVar[bool]
 
     def guarantee(self) -> Guarantee:
