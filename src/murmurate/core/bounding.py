@@ -19,8 +19,9 @@ def units_of_trips(private: Trips, unit: Unit) -> Integers:
         if not private.has_time:
             raise InputError("unit user_day needs a time for every point; these trips have none. Use unit user or trip.")
         days = private.local_day[private.offsets[:-1]]
-        _, codes = np.unique(np.stack([private.trip_user, days]), axis=1, return_inverse=True)
-        return codes.reshape(-1).astype(np.int64)
+        span = int(days.max() - days.min()) + 1 if len(days) else 1
+        _, codes = np.unique(private.trip_user * span + days, return_inverse=True)
+        return codes.astype(np.int64)
     return np.arange(private.n_trips, dtype=np.int64)
 
 

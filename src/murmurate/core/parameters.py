@@ -47,12 +47,13 @@ def closest(word: str, known: Iterable[str]) -> str:
 
 def public_parameters(mechanism: Any) -> dict[str, Any]:
     """The dataclass fields of a mechanism as plain values for manifests and recipes."""
-    return {field.name: _plain(getattr(mechanism, field.name)) for field in fields(mechanism)}
+    return {field.name: plain_value(getattr(mechanism, field.name)) for field in fields(mechanism)}
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """A parameter as JSON can hold it; a space becomes its spec."""
     if hasattr(value, "spec"):
         return value.spec()
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain_value(item) for item in value]
     return value

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from importlib import import_module
 from typing import Any
 
 from murmurate.core.parameters import closest
 from murmurate.errors import ParameterError
+from murmurate.spaces import parse
 
 NAMES: dict[str, str] = {
     "geoind": "murmurate.mechanisms.geoind:GeoIndistinguishability",
@@ -21,3 +24,21 @@ def mechanism_class(name: str) -> type[Any]:
     module, _, attribute = NAMES[name].partition(":")
     found: type[Any] = getattr(import_module(module), attribute)
     return found
+
+
+def build(name: str, parameters: Mapping[str, Any]) -> Any:
+    """A mechanism from plain values, as recipes, manifests and `--set` give them."""
+    kind = mechanism_class(name)
+    known = {field.name: field for field in fields(kind)}
+    unknown = [key for key in parameters if key not in known]
+    if unknown:
+        hints = "".join(closest(key, known) for key in unknown)
+        raise ParameterError(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(known)}.{hints}")
+    values = dict(parameters)
+    if isinstance(values.get("space"), str):
+        values["space"] = parse(values["space"])
+    missing = [key for key, field in known.items()
+               if key not in values and field.default is MISSING and field.default_factory is MISSING]
+    if missing:
+        raise ParameterError(f"{name} needs a value for {', '.join(missing)}; give it with --set {missing[0]}=...")
+    return kind(**values)

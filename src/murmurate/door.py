@@ -1,0 +1,274 @@
+"""The one door: price, charge, bound, and only then let a mechanism read.
+
+`release` and `fit` spend; `sample` costs nothing more; `rehearse` runs without a charge for the custodian's own eyes, and
+what it gives cannot be written as a release.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import polars as pl
+
+from murmurate import noise, runner
+from murmurate.core.bounding import bound
+from murmurate.core.guarantee import DP, FINER, GeoInd, Guarantee
+from murmurate.core.ledger import Ledger
+from murmurate.core.manifest import Manifest, hash_file
+from murmurate.core.mechanism import Learner, Mechanism, Payload
+from murmurate.core.parameters import one_of, public_parameters, whole
+from murmurate.core.pseudonyms import Link, Named, write_trips
+from murmurate.core.release import DATA, FILE, Release, check_free, new_folder, open_release, seal
+from murmurate.core.trips import Identity, Trips
+from murmurate.errors import GuaranteeRefused, InputError, ParameterError
+
+PAIRING = "pairing.parquet"
+MODEL = "model"
+
+
+class Partitions(Protocol):
+    """Trips too large for memory: whole people a part, validated and fingerprinted by whoever made it."""
+
+    identity: Identity
+    time_zone: str
+    n_points: int
+
+    def carries(self) -> frozenset[str]: ...
+
+    def __iter__(self) -> Iterator[Trips]: ...
+
+
+Private = Trips | Partitions
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a mechanism would have given: for the custodian alone, uncharged, never a release."""
+
+    payload: Trips | Payload
+    guarantee: Guarantee
+    paired: bool
+    """Whether each trip of the payload carries the uid and tid of its original."""
+
+
+def release(
+    mechanism: Mechanism,
+    private: Private,
+    *,
+    ledger: Ledger,
+    out: str | Path | None = None,
+    population: str | None = None,
+    override_overlap: bool = False,
+    link: Link = "none",
+    keep_ids: bool = False,
+    accept_no_guarantee: bool = False,
+    keep_pairing: bool = True,
+    rng: noise.Randomness | None = None,
+    workers: int = 1,
+) -> Release:
+    """Charge the ledger, run the mechanism on bounded private trips, and write the release folder.
+
+    Without `out` the folder is a temporary one. `population` names whose budget is charged; a file nobody knows makes a
+    population of its own unless its people largely belong to another one.
+    """
+    folder = _folder(out)
+    rng = rng or noise.secure()
+    guarantee = _checked(mechanism, private, link)
+    release_id, name = _charge(mechanism, guarantee, private, ledger, population, override_overlap, accept_no_guarantee, rng)
+    with new_folder(folder) as temporary:
+        if isinstance(private, Trips) or not mechanism.local:
+            whole_trips = private if isinstance(private, Trips) else _gathered(private)
+            payload = mechanism.apply(bound(whole_trips, guarantee.unit, rng), rng)
+            parts: Iterable[Trips] = [payload] if isinstance(payload, Trips) else []
+            n_points = payload.n_points if isinstance(payload, Trips) else 0
+        else:
+            payload, parts, n_points = None, _streamed(mechanism, guarantee, private, rng, workers), private.n_points
+        if isinstance(payload, Trips) or payload is None:
+            pairing = _PairingFile(ledger.internal_folder / release_id) if mechanism.paired and keep_pairing else None
+            write_trips(parts, temporary / DATA, emits=mechanism.emits, rng=rng, link=link, keep_ids=keep_ids,
+                        n_points=n_points, on_part=pairing)
+            if pairing:
+                pairing.close()
+        else:
+            payload.write(temporary)
+        manifest = seal(temporary, Manifest(
+            release_id=release_id, kind=getattr(payload, "kind", "trips"), mechanism=mechanism.name,
+            parameters=public_parameters(mechanism), guarantee=guarantee, statement=tuple(mechanism.statement()),
+            time_zone=private.time_zone, link=link, ids="kept" if keep_ids else "pseudonyms", seeded=rng.seeded))
+    ledger.finish(release_id, hash_file(folder / FILE))
+    return Release(folder, manifest, getattr(mechanism, "space", None))
+
+
+def fit(
+    mechanism: Learner,
+    private: Private,
+    *,
+    ledger: Ledger,
+    out: str | Path | None = None,
+    population: str | None = None,
+    override_overlap: bool = False,
+    accept_no_guarantee: bool = False,
+    rng: noise.Randomness | None = None,
+) -> Release:
+    """Charge the ledger once and write a fitted model that can be sampled any number of times."""
+    if not isinstance(mechanism, Learner):
+        raise ParameterError(f"{getattr(mechanism, 'name', mechanism)!r} does not learn a model; use `release` with it.")
+    folder = _folder(out)
+    rng = rng or noise.secure()
+    guarantee = _checked(mechanism, private, "none")
+    release_id, _ = _charge(mechanism, guarantee, private, ledger, population, override_overlap, accept_no_guarantee, rng)
+    with new_folder(folder) as temporary:
+        whole_trips = private if isinstance(private, Trips) else _gathered(private)
+        (temporary / MODEL).mkdir()
+        mechanism.fit(bound(whole_trips, guarantee.unit, rng), rng).save(temporary / MODEL)
+        manifest = seal(temporary, Manifest(
+            release_id=release_id, kind="model", mechanism=mechanism.name, parameters=public_parameters(mechanism),
+            guarantee=guarantee, statement=tuple(mechanism.statement()), time_zone=private.time_zone, seeded=rng.seeded))
+    ledger.finish(release_id, hash_file(folder / FILE))
+    return Release(folder, manifest, getattr(mechanism, "space", None))
+
+
+def sample(
+    model: Release | str | Path,
+    *,
+    n_out: int,
+    out: str | Path | None = None,
+    rebuild: Callable[[Manifest], Learner] | None = None,
+    rng: noise.Randomness | None = None,
+) -> Release:
+    """Draw `n_out` trips from a fitted model: free, under the model's own guarantee and debit."""
+    whole("n_out", n_out)
+    fitted = model if isinstance(model, Release) else open_release(model)
+    if fitted.manifest.kind != "model":
+        raise InputError(f"{fitted.folder} holds a release of kind {fitted.manifest.kind!r}, not a fitted model.")
+    mechanism = (rebuild or _rebuild)(fitted.manifest)
+    folder = _folder(out)
+    rng = rng or noise.secure()
+    with new_folder(folder) as temporary:
+        drawn = mechanism.load(fitted.folder / MODEL).sample(n_out, rng)
+        if isinstance(drawn, Trips):
+            write_trips([drawn], temporary / DATA, emits=mechanism.emits, rng=rng, n_points=drawn.n_points)
+        else:
+            drawn.write(temporary)
+        manifest = seal(temporary, Manifest(
+            release_id=secrets.token_hex(8), kind=getattr(drawn, "kind", "trips"), mechanism=mechanism.name,
+            parameters={**fitted.manifest.parameters, "n_out": n_out}, guarantee=fitted.manifest.guarantee,
+            statement=fitted.manifest.statement, time_zone=fitted.manifest.time_zone,
+            seeded=fitted.manifest.seeded or rng.seeded, model_of=fitted.manifest.release_id))
+    return Release(folder, manifest, getattr(mechanism, "space", None))
+
+
+def rehearse(
+    mechanism: Mechanism, private: Trips, *, ledger: Ledger | None = None, rng: noise.Randomness | None = None
+) -> Rehearsal:
+    """Run without a charge, for studies and evaluations inside; the ledger logs that it happened."""
+    rng = rng or noise.secure()
+    guarantee = _checked(mechanism, private, "none")
+    if ledger is not None:
+        ledger.log_rehearsal(_population(ledger, private), mechanism.name, public_parameters(mechanism))
+    payload = mechanism.apply(bound(private, guarantee.unit, rng), rng)
+    return Rehearsal(payload, guarantee, mechanism.paired)
+
+
+def pairing_of(ledger: Ledger, release_id: str) -> pl.DataFrame | None:
+    """Which released trip came from which original, where that was kept; columns uid, tid, original_uid, original_tid."""
+    path = ledger.internal_folder / release_id / PAIRING
+    return pl.read_parquet(path) if path.is_file() else None
+
+
+def forget_pairing(ledger: Ledger, release_id: str) -> bool:
+    """Delete what pairs a release with its originals; True where there was something to delete."""
+    path = ledger.internal_folder / release_id / PAIRING
+    there = path.is_file()
+    path.unlink(missing_ok=True)
+    return there
+
+
+def _checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
+    """Everything that can be refused from public facts, before anything is spent."""
+    one_of("link", link, ("none", "day", "user"))
+    missing = mechanism.needs - private.carries()
+    if missing:
+        raise InputError(f"{mechanism.name} needs {', '.join(sorted(mechanism.needs))}; these trips carry no {', '.join(sorted(missing))}.")
+    guarantee = mechanism.guarantee()
+    wanted = {"none": "point", "day": "user_day", "user": "user"}[link]
+    if mechanism.paired and isinstance(guarantee, (DP, GeoInd)) and wanted not in FINER[guarantee.unit.name]:
+        raise ParameterError(
+            f"link={link!r} lets anyone join the trips of one {link}, so the promise must cover them together: set unit="
+            f"{wanted!r} with max_trips and max_points (the cost adds up over them), or use link='none'."
+        )
+    return guarantee
+
+
+def _charge(mechanism: Mechanism, guarantee: Guarantee, private: Private, ledger: Ledger, population: str | None,
+            override_overlap: bool, accept_no_guarantee: bool, rng: noise.Randomness) -> tuple[str, str]:
+    name = ledger.population_of(private.identity, population=population, create=True, override_overlap=override_overlap)
+    release_id = secrets.token_hex(8)
+    ledger.charge(name, guarantee, mechanism=mechanism.name, parameters=json.loads(json.dumps(public_parameters(mechanism))),
+                  release_id=release_id, accept_no_guarantee=accept_no_guarantee, seeded=rng.seeded)
+    return release_id, name
+
+
+def _population(ledger: Ledger, private: Trips) -> str:
+    return ledger.population_of(private.identity, create=True)
+
+
+def _streamed(mechanism: Mechanism, guarantee: Guarantee, private: Partitions, rng: noise.Randomness, workers: int) -> Iterator[Trips]:
+    work = partial(_apply_part, mechanism, guarantee)
+    items = ((part, rng.spawn(1)[0]) for part in private)
+    return runner.map(work, items, workers=workers, describe="releasing")
+
+
+def _apply_part(mechanism: Mechanism, guarantee: Guarantee, item: tuple[Trips, noise.Randomness]) -> Trips:
+    part, rng = item
+    released = mechanism.apply(bound(part, guarantee.unit, rng), rng)
+    if not isinstance(released, Trips):
+        raise GuaranteeRefused(f"{mechanism.name} says it works on each person alone but did not return trips.")
+    return released
+
+
+def _gathered(private: Partitions) -> Trips:
+    parts = list(private)
+    return Trips(pl.concat([part.table for part in parts]), parts[0].space, private.time_zone, private.identity)
+
+
+def _folder(out: str | Path | None) -> Path:
+    folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="murmurate-")) / "release"
+    check_free(folder)
+    return folder
+
+
+def _rebuild(manifest: Manifest) -> Learner:
+    from murmurate.mechanisms import build
+
+    mechanism = build(manifest.mechanism, manifest.parameters)
+    if not isinstance(mechanism, Learner):
+        raise InputError(f"{manifest.mechanism} is not a mechanism that learns a model.")
+    return mechanism
+
+
+class _PairingFile:
+    """Collects the names of released trips beside the ledger, part by part."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path = folder / PAIRING
+        self.parts: list[pl.DataFrame] = []
+
+    def __call__(self, named: Named) -> None:
+        self.parts.append(pl.DataFrame({"uid": named.uid, "tid": named.tid, "original_uid": named.original_uid,
+                                        "original_tid": named.original_tid}))
+
+    def close(self) -> None:
+        if self.parts:
+            pl.concat(self.parts).write_parquet(self.path)
+
+
+__all__ = ["Partitions", "Rehearsal", "fit", "forget_pairing", "pairing_of", "rehearse", "release", "sample"]
