@@ -1,0 +1,5 @@
+"""Road networks: reading, indexing, routing, matching, writing."""
+
+from murmurate.spaces.road.network import RoadNetwork
+
+__all__ = ["RoadNetwork"]
