@@ -1,1 +1,50 @@
 """Public geography: planes, grids, road networks."""
+
+from __future__ import annotations
+
+from murmurate.core.parameters import one_of
+from murmurate.core.space import Space
+from murmurate.errors import ParameterError
+from murmurate.spaces.grid import Grid
+from murmurate.spaces.plane import Plane
+
+__all__ = ["Grid", "Plane", "parse"]
+
+FORMS = {
+    "plane": "plane:LAT,LNG",
+    "grid": "grid:SOUTH,WEST,NORTH,EAST:CELL_M",
+    "road": "road:FILE",
+}
+
+
+def parse(spec: str) -> Space:
+    """The space that the words of `--space` describe; the inverse of `Space.spec`.
+
+    >>> parse("grid:60.1,24.8,60.3,25.2:250").n_cells
+    7921
+    >>> parse("plane:60.17,24.94")
+    Plane(lat=60.17, lng=24.94, step_m=0.1)
+    """
+    kind, found, rest = spec.strip().partition(":")
+    if not found:
+        raise ParameterError(f"a space is written {', '.join(FORMS.values())}; got {spec!r}.")
+    one_of("space", kind, FORMS)
+    if kind == "road":
+        from murmurate.spaces.road import read
+
+        return read(rest)
+    parts = [_numbers(spec, kind, part) for part in rest.split(":")]
+    sizes = [len(part) for part in parts]
+    if kind == "grid" and sizes == [4, 1]:
+        (south, west, north, east), (cell_m,) = parts
+        return Grid(south, west, north, east, cell_m)
+    if kind == "plane" and sizes in ([2], [2, 1]):
+        return Plane(*parts[0], *(parts[1] if len(parts) > 1 else []))
+    raise ParameterError(f"expected {FORMS[kind]}; got {spec!r}.")
+
+
+def _numbers(spec: str, kind: str, text: str) -> list[float]:
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise ParameterError(f"expected {FORMS[kind]} with plain numbers; got {spec!r}.") from None
