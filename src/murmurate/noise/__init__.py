@@ -1,0 +1,17 @@
+"""The only room that draws privacy noise: a keyed stream, integer noise, and noise on the two public lattices."""
+
+from murmurate.noise.discrete import gaussian_integers, laplace_integers
+from murmurate.noise.lattice import planar_laplace
+from murmurate.noise.sphere import EARTH_RADIUS_M, geo_laplace
+from murmurate.noise.stream import Randomness, secure, seeded
+
+__all__ = [
+    "EARTH_RADIUS_M",
+    "Randomness",
+    "gaussian_integers",
+    "geo_laplace",
+    "laplace_integers",
+    "planar_laplace",
+    "secure",
+    "seeded",
+]
