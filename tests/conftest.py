@@ -17,3 +17,15 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the real data are not here: neither MURMURATE_DATA nor {folder.name} beside the project is a folder")
     return folder
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With MURMURATE_NOTHING_SKIPPED (CI) a skipped test is a failure: there, everything is there."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if not os.environ.get("MURMURATE_NOTHING_SKIPPED") or reporter is None:
+        return
+    skipped = reporter.stats.get("skipped", [])
+    if skipped and session.exitstatus == 0:
+        reporter.write_line(f"{len(skipped)} tests were skipped where nothing may be skipped", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

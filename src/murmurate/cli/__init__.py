@@ -1,0 +1,64 @@
+"""The command line: thin; it parses, calls and shows. `main` is the entry point and owns the exit codes.
+
+0 done; 1 a fault of ours; 2 bad input, parameters or output place; 3 the ledger or the guarantee refused;
+4 a release that does not verify; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from importlib.metadata import version
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from murmurate.cli import data, judge, ledger, making
+
+app = typer.Typer(
+    name="murmurate",
+    help="Publish mobility data without exposing anyone, and prove it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"murmurate {version('murmurate')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    show_version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Publish mobility data without exposing anyone, and prove it."""
+
+
+for room in (making, judge, data):
+    room.add_to(app)
+app.add_typer(ledger.app, name="ledger")
+
+
+def main() -> NoReturn:
+    """Run the command line; every fault ends in a message and an exit code, never in a traceback."""
+    from murmurate.cli.show import fault
+
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        code = app(standalone_mode=False)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted: nothing half-made was left behind; what the ledger was charged stays charged.", err=True)
+        code = 130
+    except Exception as error:  # noqa: BLE001  the last line of defence: a person reads a sentence, not a traceback
+        code = fault(error)
+    sys.stdout.flush()
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,109 @@
+"""What a user asks for, from flags or from a TOML recipe, and the same with every default visible."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from murmurate.core.parameters import closest
+from murmurate.errors import InputError, ParameterError
+
+KEYS = ("mechanism", "in", "out", "ledger", "population", "limit", "link", "keep_ids", "accept_no_guarantee", "set", "read")
+READ_KEYS = ("layout", "time_zone", "columns", "strict")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """One release, as it was asked for."""
+
+    mechanism: str
+    source: str | None = None
+    out: str | None = None
+    ledger: str | None = None
+    population: str | None = None
+    limit: str | None = None
+    link: str = "none"
+    keep_ids: bool = False
+    accept_no_guarantee: bool = False
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    read: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_recipe(path: Path) -> Recipe:
+    """A recipe from a TOML file; unknown keys are refused with the nearest known one."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path} is not a recipe that can be read: {error}.") from None
+    for keys, known, where in ((values, KEYS, ""), (values.get("read", {}), READ_KEYS, " under [read]")):
+        unknown = [key for key in keys if key not in known]
+        if unknown:
+            raise InputError(f"{path} has unknown keys{where}: {', '.join(unknown)}.{closest(unknown[0], known)}",
+                             remedy=f"known keys{where} are {', '.join(known)}")
+    if "mechanism" not in values:
+        raise InputError(f"{path} names no mechanism.", remedy='add a line such as mechanism = "geoind"')
+    return Recipe(
+        mechanism=values["mechanism"], source=values.get("in"), out=values.get("out"), ledger=values.get("ledger"),
+        population=values.get("population"), limit=None if "limit" not in values else str(values["limit"]),
+        link=values.get("link", "none"), keep_ids=values.get("keep_ids", False),
+        accept_no_guarantee=values.get("accept_no_guarantee", False), parameters=values.get("set", {}), read=values.get("read", {}))
+
+
+def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """`name=value` pairs as typed values: numbers, true, false, none, [lists], or words.
+
+    >>> parse_settings(["epsilon=1", "space=plane:60.17,24.94", "memo=true"])
+    {'epsilon': 1, 'space': 'plane:60.17,24.94', 'memo': True}
+    """
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.strip():
+            raise ParameterError(f"--set takes name=value; got {pair!r}.")
+        values[name.strip()] = parse_value(text.strip())
+    return values
+
+
+def parse_value(text: str) -> Any:
+    """One value as TOML writes it; what TOML does not know is a word, and `none` is nothing."""
+    if text.lower() == "none":
+        return None
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        try:
+            return float(text)  # 1e-6, nan and inf in every spelling: the mechanism refuses what it cannot mean
+        except ValueError:
+            return text
+
+
+def to_toml(recipe: Recipe, parameters: Mapping[str, Any]) -> str:
+    """The recipe with every parameter of the mechanism written out."""
+    lines = [f'mechanism = "{recipe.mechanism}"']
+    for key, value in (("in", recipe.source), ("out", recipe.out), ("ledger", recipe.ledger), ("population", recipe.population),
+                       ("limit", recipe.limit)):
+        lines.append(f"{key} = {_toml(value)}" if value is not None else f"# {key} = ")
+    lines += [f"link = {_toml(recipe.link)}", f"keep_ids = {_toml(recipe.keep_ids)}",
+              f"accept_no_guarantee = {_toml(recipe.accept_no_guarantee)}", "", "[set]"]
+    lines += [f"{name} = {_toml(value)}" if value is not None else f"# {name} = none" for name, value in parameters.items()]
+    if recipe.read:
+        lines += ["", "[read]", *(f"{name} = {_toml(value)}" for name, value in recipe.read.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return repr(value)

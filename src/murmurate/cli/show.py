@@ -1,0 +1,97 @@
+"""What people see in the terminal: messages, tables, progress."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from murmurate import progress
+from murmurate.errors import InputError, MurmurateError
+
+SHOW_AFTER_S = 1.0
+
+
+def fault(error: BaseException) -> int:
+    """Print a fault as a sentence and give its exit code."""
+    if isinstance(error, typer.Exit):
+        return error.exit_code
+    if isinstance(error, typer.Abort):
+        typer.echo("Interrupted.", err=True)
+        return 130
+    if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error, whichever click typer brings
+        error.show()
+        return int(error.exit_code)
+    if isinstance(error, MurmurateError):
+        typer.echo(f"{_title(error)}\n{error}", err=True)
+        return error.exit_code
+    if os.environ.get("MURMURATE_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    typer.echo(f"This is a fault of Murmurate's own, not of your data: {type(error).__name__}: {error}\n"
+               "Set MURMURATE_DEBUG=1 to see where, and please report it (without private data).", err=True)
+    return 1
+
+
+def _title(error: MurmurateError) -> str:
+    if isinstance(error, InputError):
+        count = len(error.faults)
+        return f"The input cannot be used ({count} fault{'s' if count != 1 else ''}); nothing was written, nothing was spent."
+    return {2: "That cannot be done; nothing was spent.", 3: "Refused.", 4: "The release does not verify."}.get(error.exit_code, "Failed.")
+
+
+def as_json(values: Any) -> None:
+    """Print plain values for scripts."""
+    typer.echo(json.dumps(values, indent=2, default=str))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
+    """Print a table; as plain tab-separated lines when nobody looks."""
+    if not sys.stdout.isatty():
+        for row in [columns, *rows]:
+            typer.echo("\t".join(str(cell) for cell in row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    drawn = Table(*columns, title=title)
+    for row in rows:
+        drawn.add_row(*(str(cell) for cell in row))
+    Console().print(drawn)
+
+
+@contextmanager
+def working() -> Iterator[None]:
+    """Show a progress bar for what takes longer than a second; quiet where stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    bars = Progress(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn(),
+                    TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    began, tasks, shown = time.monotonic(), {}, False
+
+    def sink(what: str, done: float, total: float | None) -> None:
+        nonlocal shown
+        if not shown and time.monotonic() - began > SHOW_AFTER_S:
+            bars.start()
+            shown = True
+        if what not in tasks:
+            tasks[what] = bars.add_task(what, total=total)
+        bars.update(tasks[what], completed=done, total=total)
+
+    try:
+        with progress.shown_by(sink):
+            yield
+    finally:
+        if shown:
+            bars.stop()
