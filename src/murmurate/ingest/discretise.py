@@ -1,0 +1,201 @@
+"""From points to visited cells: minute slots, filled gaps, merged repeats, the hour of a trip."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numba import njit
+
+from murmurate.core.parameters import positive, whole
+from murmurate.core.space import Integers
+from murmurate.core.trips import TIME, Trips
+from murmurate.errors import InputError, ParameterError
+from murmurate.ingest.removed import Removed, difference
+from murmurate.spaces.grid import Grid
+
+SECOND_US = 1_000_000
+HOUR_US = 3600 * SECOND_US
+
+
+def to_cells(
+    trips: Trips, grid: Grid, *, slot_s: int | None = 60, fill_gaps_under_s: int = 300, min_visits: int = 2, hour: bool = False
+) -> Trips:
+    """Sequences of visited cells: one row a visit, `datetime` of entry, `hour` of the whole trip where asked.
+
+    Timed points are gathered in slots (the most frequent cell of each), gaps are filled, repeats merged and trips of
+    fewer than `min_visits` dropped; with `slot_s=None`, or without times, every point is a visit. Trips that carry
+    cells of this grid already only have repeats merged.
+
+    >>> import datetime as dt
+    >>> start = dt.datetime(2024, 5, 1, 8, tzinfo=dt.timezone.utc)
+    >>> table = {"uid": "a", "tid": 1, "datetime": [start + dt.timedelta(minutes=k) for k in (0, 1, 3)],
+    ...          "lat": [0.001, 0.001, 0.001], "lng": [0.001, 0.011, 0.031]}
+    >>> to_cells(Trips(pl.DataFrame(table)), Grid(0, 0, 0.1, 0.1, 1000)).cell
+    array([0, 1, 2, 3])
+    """
+    if "cell" in trips.columns and trips.space == grid:
+        cells = trips
+    elif trips.has_time and slot_s is not None:
+        cells = fill_gaps(slots(trips, grid=grid, slot_s=slot_s)[0], slot_s=slot_s, under_s=fill_gaps_under_s)[0]
+    else:
+        cells = locate(trips, grid=grid)[0]
+    if hour and "hour" not in cells.columns:
+        cells = with_hour(cells, visit_s=slot_s or 0)
+    cells = merge_repeats(cells)[0]
+    return cells.take_trips(np.diff(cells.offsets) >= min_visits)
+
+
+def locate(trips: Trips, *, grid: Grid) -> tuple[Trips, Removed]:
+    """Every point's cell; points outside the public box are left out."""
+    cell = grid.locate(trips.lat, trips.lng)
+    inside = cell >= 0
+    table = trips.table.with_columns(pl.Series("cell", cell)).drop("lat", "lng").filter(pl.Series(inside))
+    located = Trips(table, grid, trips.time_zone)
+    return located, difference("locate", trips, located, "points outside the public box")
+
+
+def slots(trips: Trips, *, grid: Grid, slot_s: int = 60) -> tuple[Trips, Removed]:
+    """One row for each slot of time with a point in the box: its most frequent cell, the first seen where tied.
+
+    `datetime` becomes the start of the slot; slots are counted from midnight UTC. Carried columns are left behind.
+    """
+    whole("slot_s", slot_s, at_most=86_400)
+    if not trips.has_time:
+        raise InputError("slots of time need a datetime; these trips have none. Use slot_s=None to keep every point.")
+    cell = grid.locate(trips.lat, trips.lng)
+    first, slot, chosen = _most_frequent(trips.offsets, trips.time_us // (slot_s * SECOND_US), cell)
+    slotted = _cell_trips(trips, first, slot * (slot_s * SECOND_US), chosen, grid)
+    return slotted, difference("slots", trips, slotted, f"points outside the box, or merged into slots of {slot_s} s")
+
+
+def fill_gaps(trips: Trips, *, slot_s: int = 60, under_s: int = 300) -> tuple[Trips, Removed]:
+    """Missing slots between two visits less than `under_s` apart get the cells on the straight line between them.
+
+    The line runs between rows and columns and is truncated to whole ones; longer gaps stay as they are.
+    """
+    positive("under_s", under_s)
+    grid = _grid_of(trips)
+    row, column = grid.row_column(trips.cell)
+    slot = trips.time_us // (slot_s * SECOND_US)
+    first, filled_slot, filled_row, filled_column = _interpolate(trips.offsets, slot, row, column, under_s / slot_s)
+    cell = grid.cell_at(filled_row, filled_column)
+    filled = _cell_trips(trips, first, filled_slot * (slot_s * SECOND_US), cell, grid)
+    return filled, difference("fill_gaps", trips, filled, f"slots filled in where a gap was under {under_s} s")
+
+
+def merge_repeats(trips: Trips) -> tuple[Trips, Removed]:
+    """Consecutive visits of one cell become one, with the time of the first."""
+    cell = trips.cell
+    new = np.ones(len(cell), dtype=bool)
+    new[1:] = cell[1:] != cell[:-1]
+    new[trips.offsets[:-1]] = True
+    merged = trips if new.all() else trips.take_points(new)
+    return merged, difference("merge_repeats", trips, merged, "a visit of the same cell as before")
+
+
+def with_hour(trips: Trips, *, visit_s: int = 0) -> Trips:
+    """Trips with `hour`: the local hour of day in which the larger part of the trip lies, the earlier where equal.
+
+    The trip lasts from its first to its last time and `visit_s` more (the length of a slot).
+    """
+    if not trips.has_time:
+        raise InputError("the hour of a trip needs a datetime; these trips have none.")
+    wall = trips.table["datetime"].dt.convert_time_zone(trips.time_zone).dt.replace_time_zone(None)
+    wall_us = wall.gather(trips.offsets[:-1]).to_physical().to_numpy()
+    lasts_us = trips.time_us[trips.offsets[1:] - 1] - trips.time_us[trips.offsets[:-1]] + visit_s * SECOND_US
+    hour = main_hour(wall_us, lasts_us)
+    return trips.with_columns({"hour": np.repeat(hour, np.diff(trips.offsets))})
+
+
+def main_hour(start_us: Integers, lasts_us: Integers) -> Integers:
+    """Hour of day (0 to 23) in which the larger part of each stretch of local time lies.
+
+    >>> minute = 60_000_000
+    >>> main_hour(np.array([1078, 1078]) * minute, np.array([4, 12]) * minute)  # from 17:58 for 4 and 12 minutes
+    array([17, 18])
+    """
+    first_hour, into_us = np.divmod(start_us, HOUR_US)
+    in_first = np.minimum(HOUR_US - into_us, lasts_us)
+    in_second = np.minimum(lasts_us - in_first, HOUR_US)
+    # A third hour can hold at most as much as the second, which is whole by then: it never wins.
+    return np.asarray((first_hour + (in_second > in_first)) % 24)
+
+
+def _cell_trips(trips: Trips, point: Integers, time_us: Integers, cell: Integers, grid: Grid) -> Trips:
+    """Cell trips whose rows belong to the trips of these points."""
+    columns: dict[str, Any] = {
+        name: trips.table[name].gather(point) for name in ("uid", "tid", "hour") if name in trips.columns
+    }
+    columns["datetime"] = pl.Series(time_us).cast(TIME)
+    return Trips(pl.DataFrame({**columns, "cell": cell}), grid, trips.time_zone)
+
+
+def _grid_of(trips: Trips) -> Grid:
+    if not isinstance(trips.space, Grid):
+        raise ParameterError(f"cells of a grid are needed; the space of these trips is {trips.space!r}.")
+    return trips.space
+
+
+@njit(cache=True, nogil=True)
+def _most_frequent(offsets: Integers, slot: Integers, cell: Integers) -> tuple[Integers, Integers, Integers]:
+    """For each trip and slot: a point of it, the slot, and its most frequent cell (first seen where tied)."""
+    first, slots_, chosen = np.empty(len(slot), np.int64), np.empty(len(slot), np.int64), np.empty(len(slot), np.int64)
+    n = 0
+    for trip in range(len(offsets) - 1):
+        low = offsets[trip]
+        while low < offsets[trip + 1]:
+            high = low + 1
+            while high < offsets[trip + 1] and slot[high] == slot[low]:
+                high += 1
+            best = cell[low] if high == low + 1 else _mode(cell[low:high])
+            if best >= 0:
+                first[n], slots_[n], chosen[n] = low, slot[low], best
+                n += 1
+            low = high
+    return first[:n], slots_[:n], chosen[:n]
+
+
+@njit(cache=True, nogil=True)
+def _mode(cells: Integers) -> int:
+    """The most frequent of the cells that are not -1, the first seen where tied; -1 if there is none."""
+    # A stable sort groups equal cells and keeps, in each group, the first seen in front: n log n even for a huge slot.
+    order = np.argsort(cells, kind="mergesort")
+    best, best_count, best_seen = -1, 0, 0
+    low = 0
+    while low < len(cells):
+        high = low + 1
+        while high < len(cells) and cells[order[high]] == cells[order[low]]:
+            high += 1
+        count, seen = high - low, order[low]
+        if cells[order[low]] >= 0 and (count > best_count or (count == best_count and seen < best_seen)):
+            best, best_count, best_seen = cells[order[low]], count, seen
+        low = high
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _interpolate(
+    offsets: Integers, slot: Integers, row: Integers, column: Integers, under_slots: float
+) -> tuple[Integers, Integers, Integers, Integers]:
+    """Each row and the slots missing after it, where the next visit of the trip is under `under_slots` away."""
+    ahead = np.ones(len(slot), np.int64)
+    for trip in range(len(offsets) - 1):
+        for i in range(offsets[trip], offsets[trip + 1] - 1):
+            gap = slot[i + 1] - slot[i]
+            ahead[i] = gap if 1 < gap < under_slots else 1
+    total = ahead.sum()
+    point, new_slot = np.empty(total, np.int64), np.empty(total, np.int64)
+    new_row, new_column = np.empty(total, np.int64), np.empty(total, np.int64)
+    n = 0
+    for i in range(len(slot)):
+        parts = ahead[i]
+        for k in range(parts):
+            point[n], new_slot[n], new_row[n], new_column[n] = i, slot[i] + k, row[i], column[i]
+            if k:
+                # Integer division rounds down: rows and columns are never negative, so this truncates exactly.
+                new_row[n] = (row[i] * parts + k * (row[i + 1] - row[i])) // parts
+                new_column[n] = (column[i] * parts + k * (column[i + 1] - column[i])) // parts
+            n += 1
+    return point, new_slot, new_row, new_column
