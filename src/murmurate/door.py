@@ -27,7 +27,7 @@ from murmurate.core.parameters import one_of, public_parameters, whole
 from murmurate.core.pseudonyms import Link, Named, write_trips
 from murmurate.core.release import DATA, FILE, Release, check_free, new_folder, open_release, seal
 from murmurate.core.trips import Identity, Trips
-from murmurate.errors import GuaranteeRefused, InputError, ParameterError
+from murmurate.errors import GuaranteeRefused, InputError, MurmurateError, ParameterError, VerifyError
 
 PAIRING = "pairing.parquet"
 MODEL = "model"
@@ -177,6 +177,35 @@ def rehearse(
     return Rehearsal(payload, guarantee, mechanism.paired)
 
 
+def verify(folder: str | Path, *, ledger: Ledger | None = None) -> dict[str, str]:
+    """Check a release folder: hashes and schema, the guarantee against its parameters, the debit where a ledger is given."""
+    from murmurate.mechanisms import build
+
+    made = open_release(folder)
+    manifest = made.manifest
+    findings = {"files": f"{len(manifest.files)} match their hashes", "manifest": f"format {manifest.format}"}
+    try:
+        rebuilt = build(manifest.mechanism, manifest.parameters).guarantee()
+    except MurmurateError as error:
+        findings["guarantee"] = f"not recomputed here ({str(error).splitlines()[0]})"
+    else:
+        if rebuilt != manifest.guarantee:
+            raise VerifyError(f"{folder}: the guarantee in the manifest is not the one its parameters give:\n"
+                              f"manifest: {manifest.guarantee}\nparameters: {rebuilt}")
+        findings["guarantee"] = f"follows from the parameters: {manifest.guarantee.words()}"
+    findings["marks"] = ", ".join(["seeded (a test or demo)"] * manifest.seeded + ["original identifiers"] * (manifest.ids == "kept")) or "none"
+    if ledger is None:
+        findings["debit"] = "not looked up; give --ledger"
+        return findings
+    debit = ledger.debit(manifest.model_of or manifest.release_id)
+    if debit is None:
+        raise VerifyError(f"{folder}: the ledger has no debit for release {manifest.model_of or manifest.release_id}.")
+    if debit.guarantee != manifest.guarantee:
+        raise VerifyError(f"{folder}: the ledger was charged for another guarantee than the manifest states: {debit.guarantee}")
+    findings["debit"] = f"charged to population {debit.population!r} on {debit.when}"
+    return findings
+
+
 def pairing_of(ledger: Ledger, release_id: str) -> pl.DataFrame | None:
     """Which released trip came from which original, where that was kept; columns uid, tid, original_uid, original_tid."""
     path = ledger.internal_folder / release_id / PAIRING
@@ -271,4 +300,4 @@ class _PairingFile:
             pl.concat(self.parts).write_parquet(self.path)
 
 
-__all__ = ["Partitions", "Rehearsal", "fit", "forget_pairing", "pairing_of", "rehearse", "release", "sample"]
+__all__ = ["Partitions", "Rehearsal", "fit", "forget_pairing", "pairing_of", "rehearse", "release", "sample", "verify"]
