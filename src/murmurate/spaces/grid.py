@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from murmurate.core.parameters import positive, whole
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import ParameterError
-from murmurate.spaces.sphere import METRES_PER_DEGREE, great_circle_m
+from murmurate.spaces.sphere import METRES_PER_DEGREE_LAT, METRES_PER_DEGREE_LNG, great_circle_m
 
 if TYPE_CHECKING:
     from murmurate.core.trips import Trips
@@ -31,9 +31,9 @@ _SLIVER = 1e-6
 class Grid:
     """Cells of `cell_m` metres over a public box; ids run row by row from the south-west corner.
 
-    Rows are exactly `cell_m` high. Columns are exactly `cell_m` wide at the middle latitude of the box, a little wider
-    towards the equator and narrower towards the pole (`describe` says how much). The box is closed; the last row and
-    column are cut at its edge, so a cell's centre always lies in the cell.
+    All rows have one height and all columns one width in degrees: `cell_m` metres along the mean meridian, and along
+    the middle latitude of the box (`describe` says how wide columns are at its edges). The box is closed; the last row
+    and column are cut at its edge, so a cell's centre always lies in the cell.
 
     >>> grid = Grid(37.6017, -122.5158, 37.8112, -122.3527, 500)
     >>> grid.rows, grid.columns, grid.n_cells
@@ -77,8 +77,8 @@ class Grid:
             raise ParameterError("trips without a point have no extent; give a public box.")
         # A box of no height or width (one point) still needs one cell, so it grows by half a cell all around.
         lat, lng = trips.lat, trips.lng
-        lat_half = cell_m / METRES_PER_DEGREE / 2 if lat.min() == lat.max() else 0.0
-        lng_half = cell_m / METRES_PER_DEGREE / 2 if lng.min() == lng.max() else 0.0
+        half = cell_m / METRES_PER_DEGREE_LAT / 2
+        lat_half, lng_half = half * (lat.min() == lat.max()), half * (lng.min() == lng.max())
         return cls(
             float(lat.min() - lat_half),
             float(lng.min() - lng_half),
@@ -92,12 +92,12 @@ class Grid:
     @cached_property
     def lat_step(self) -> float:
         """Degrees of latitude in a row."""
-        return self.cell_m / METRES_PER_DEGREE
+        return self.cell_m / METRES_PER_DEGREE_LAT
 
     @cached_property
     def lng_step(self) -> float:
         """Degrees of longitude in a column."""
-        return self.cell_m / (METRES_PER_DEGREE * math.cos(math.radians((self.south + self.north) / 2)))
+        return self.cell_m / (METRES_PER_DEGREE_LNG * math.cos(math.radians((self.south + self.north) / 2)))
 
     @cached_property
     def rows(self) -> int:
@@ -201,7 +201,7 @@ class Grid:
 
     def describe(self) -> str:
         """One sentence for statements and reports; public, as everything about a grid."""
-        width = [self.lng_step * METRES_PER_DEGREE * math.cos(math.radians(lat)) for lat in (self.south, self.north)]
+        width = [self.lng_step * METRES_PER_DEGREE_LNG * math.cos(math.radians(lat)) for lat in (self.south, self.north)]
         return (
             f"{self.n_cells:,} cells of {self.cell_m:g} m ({self.rows:,} rows, {self.columns:,} columns) over "
             f"{self.south:g} to {self.north:g} N, {self.west:g} to {self.east:g} E; columns are {width[0]:.1f} m wide at the "

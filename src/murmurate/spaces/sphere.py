@@ -14,7 +14,13 @@ EARTH_RADIUS_M = 6_371_008.8
 """Mean radius of the Earth (IUGG); a great circle is within 0.6 % of the distance on the ellipsoid."""
 
 METRES_PER_DEGREE = EARTH_RADIUS_M * math.pi / 180
-"""Along a meridian, or along the equator."""
+"""Along a great circle of the sphere, as distances are measured."""
+
+METRES_PER_DEGREE_LAT = 40_007_862.917 / 360
+"""Along a meridian of WGS84, on average from equator to pole; with the next, what cell sizes are counted in."""
+
+METRES_PER_DEGREE_LNG = 40_075_016.686 / 360
+"""Along the equator of WGS84; times the cosine of the latitude elsewhere."""
 
 
 def great_circle_m(lat: ArrayLike, lng: ArrayLike, other_lat: ArrayLike, other_lng: ArrayLike) -> Floats:
