@@ -17,8 +17,12 @@ from murmurate.errors import InputError
 
 def made(sizes):
     """`sizes[u][t]` points for each trip t of each person u, one trip an hour from 20:00, points a minute apart."""
-    rows = [(f"u{u}", t, datetime(2024, 1, 1, 20, tzinfo=UTC) + timedelta(hours=t, minutes=p), 60.0, 24.0 + p * 1e-4)
-            for u, trips in enumerate(sizes) for t, size in enumerate(trips) for p in range(size)]
+    rows = [
+        (f"u{u}", t, datetime(2024, 1, 1, 20, tzinfo=UTC) + timedelta(hours=t, minutes=p), 60.0, 24.0 + p * 1e-4)
+        for u, trips in enumerate(sizes)
+        for t, size in enumerate(trips)
+        for p in range(size)
+    ]
     return Trips(pl.DataFrame(rows, schema=["uid", "tid", "datetime", "lat", "lng"], orient="row"))
 
 
@@ -51,7 +55,10 @@ def test_points_are_cut_from_the_end():
 
 
 def test_which_trips_stay_is_drawn_at_random():
-    chosen = {tuple(bound(made([[1] * 6]), Unit(name="user", max_trips=1), noise.seeded(seed)).trip_ids.to_list()) for seed in range(40)}
+    chosen = {
+        tuple(bound(made([[1] * 6]), Unit(name="user", max_trips=1), noise.seeded(seed)).trip_ids.to_list())
+        for seed in range(40)
+    }
     assert len(chosen) > 3
 
 

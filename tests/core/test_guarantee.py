@@ -13,8 +13,16 @@ TRIP = Unit(name="trip", max_points=10)
 
 EXAMPLES = [
     DP(epsilon=1.0, unit=Unit(name="user", max_trips=3)),
-    DP(epsilon=1.0, delta=1e-6, unit=TRIP, events=(Laplace(noise_multiplier=2.0), Gaussian(noise_multiplier=3.0, times=2),
-                                                   PoissonGaussian(sampling=0.01, noise_multiplier=1.1, times=100))),
+    DP(
+        epsilon=1.0,
+        delta=1e-6,
+        unit=TRIP,
+        events=(
+            Laplace(noise_multiplier=2.0),
+            Gaussian(noise_multiplier=3.0, times=2),
+            PoissonGaussian(sampling=0.01, noise_multiplier=1.1, times=100),
+        ),
+    ),
     GeoInd(epsilon_per_m=0.05, radius_m=200.0, unit=TRIP, assumptions=("times are public",)),
     PlausibleDeniability(k=5, delta_d=0.1),
     KAnonymity(k=3, radius_m=100.0),

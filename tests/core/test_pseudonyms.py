@@ -13,8 +13,20 @@ from murmurate.core.trips import Trips
 
 
 def made(people=6, trips=4, points=5):
-    rows = [(f"person{u}", t, datetime(2024, 1, 1 + t // 2, 8, p, tzinfo=UTC), 60 + u * 0.1 + t * 0.01, 24 + p * 0.001, f"secret{u}", u)
-            for u in range(people) for t in range(trips) for p in range(points)]
+    rows = [
+        (
+            f"person{u}",
+            t,
+            datetime(2024, 1, 1 + t // 2, 8, p, tzinfo=UTC),
+            60 + u * 0.1 + t * 0.01,
+            24 + p * 0.001,
+            f"secret{u}",
+            u,
+        )
+        for u in range(people)
+        for t in range(trips)
+        for p in range(points)
+    ]
     return Trips(pl.DataFrame(rows, schema=["uid", "tid", "datetime", "lat", "lng", "carried", "cell"], orient="row"))
 
 
@@ -38,8 +50,13 @@ def test_no_original_name_is_in_the_bytes(tmp_path):
 def test_every_trip_arrives_whole_and_in_order(tmp_path):
     trips = made()
     frame = written(tmp_path, [trips])
-    seen = {tuple(group["lat"].to_list() + group["lng"].to_list()) for _, group in frame.group_by("uid", "tid", maintain_order=True)}
-    expected = {tuple(trips.lat[a:b].tolist() + trips.lng[a:b].tolist()) for a, b in zip(trips.offsets[:-1], trips.offsets[1:], strict=True)}
+    seen = {
+        tuple(group["lat"].to_list() + group["lng"].to_list()) for _, group in frame.group_by("uid", "tid", maintain_order=True)
+    }
+    expected = {
+        tuple(trips.lat[a:b].tolist() + trips.lng[a:b].tolist())
+        for a, b in zip(trips.offsets[:-1], trips.offsets[1:], strict=True)
+    }
     assert seen == expected
     assert Trips(frame).table.equals(frame.select(Trips(frame).columns))  # already in the order of its own names
 
@@ -74,8 +91,16 @@ def test_parts_and_buckets_change_nothing_but_names(tmp_path, monkeypatch):
 def test_names_are_told_to_the_pairing_alone(tmp_path):
     heard = []
     frame = written(tmp_path, [made()], on_part=heard.append)
-    pairs = {(uid, tid): (original, trip) for uid, tid, original, trip in
-             zip(heard[0].uid, heard[0].tid, heard[0].original_uid.to_list(), heard[0].original_tid.to_list(), strict=True)}
+    pairs = {
+        (uid, tid): (original, trip)
+        for uid, tid, original, trip in zip(
+            heard[0].uid.to_list(),
+            heard[0].tid.to_list(),
+            heard[0].original_uid.to_list(),
+            heard[0].original_tid.to_list(),
+            strict=True,
+        )
+    }
     for uid, tid, lat in frame.select("uid", "tid", "lat").iter_rows():
         original, trip = pairs[(uid, tid)]
         assert lat == pytest.approx(60 + int(original.removeprefix("person")) * 0.1 + trip * 0.01)

@@ -15,10 +15,16 @@ NOON = datetime(2024, 6, 1, 12, tzinfo=UTC)
 
 
 def table(**extra):
-    return pl.DataFrame({
-        "uid": ["b", "a", "a", "a"], "tid": [1, 2, 1, 1],
-        "datetime": [NOON, NOON, NOON + timedelta(minutes=1), NOON],
-        "lat": [60.0, 60.1, 60.2, 60.3], "lng": [24.0, 24.1, 24.2, 24.3], **extra})
+    return pl.DataFrame(
+        {
+            "uid": ["b", "a", "a", "a"],
+            "tid": [1, 2, 1, 1],
+            "datetime": [NOON, NOON, NOON + timedelta(minutes=1), NOON],
+            "lat": [60.0, 60.1, 60.2, 60.3],
+            "lng": [24.0, 24.1, 24.2, 24.3],
+            **extra,
+        }
+    )
 
 
 def test_sorts_and_offsets():
@@ -49,11 +55,18 @@ def test_sequences_keep_their_order():
     assert trips.cell.tolist() == [8, 7, 9]
 
 
-@pytest.mark.parametrize(("change", "match"), [
-    ({"lat": [91.0, 0, 0, 0]}, "lat"), ({"lng": [181.0, 0, 0, 0]}, "lng"), ({"lat": [float("nan"), 0, 0, 0]}, "lat"),
-    ({"lng": [None, 0, 0, 0]}, "lng"), ({"uid": [None, "a", "a", "a"]}, "uid"),
-    ({"datetime": [datetime(2024, 6, 1)] * 4}, "time zone"), ({"lat": ["x", "y", "z", "w"]}, "type"),
-])
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"lat": [91.0, 0, 0, 0]}, "lat"),
+        ({"lng": [181.0, 0, 0, 0]}, "lng"),
+        ({"lat": [float("nan"), 0, 0, 0]}, "lat"),
+        ({"lng": [None, 0, 0, 0]}, "lng"),
+        ({"uid": [None, "a", "a", "a"]}, "uid"),
+        ({"datetime": [datetime(2024, 6, 1)] * 4}, "time zone"),
+        ({"lat": ["x", "y", "z", "w"]}, "type"),
+    ],
+)
 def test_bad_values_are_refused_with_their_column(change, match):
     with pytest.raises(InputError, match=match):
         Trips(table().with_columns(**{name: pl.Series(values) for name, values in change.items()}))
@@ -81,8 +94,15 @@ def test_fingerprints_differ_with_content_only():
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(-90, 90)), max_size=40), st.integers(1, 10))
 def test_partitions_keep_people_whole_and_lose_nothing(rows, size):
-    frame = pl.DataFrame({"uid": [row[0] for row in rows], "tid": [row[1] for row in rows], "lat": [float(row[2]) for row in rows],
-                          "lng": [0.0] * len(rows)}, schema={"uid": pl.Int64, "tid": pl.Int64, "lat": pl.Float64, "lng": pl.Float64})
+    frame = pl.DataFrame(
+        {
+            "uid": [row[0] for row in rows],
+            "tid": [row[1] for row in rows],
+            "lat": [float(row[2]) for row in rows],
+            "lng": [0.0] * len(rows),
+        },
+        schema={"uid": pl.Int64, "tid": pl.Int64, "lat": pl.Float64, "lng": pl.Float64},
+    )
     trips = Trips(frame)
     parts = list(trips.partitions(size))
     people = [set(part.table["uid"].to_list()) for part in parts]
@@ -92,7 +112,9 @@ def test_partitions_keep_people_whole_and_lose_nothing(rows, size):
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
 def test_offsets_agree_with_group_by(rows):
-    trips = Trips(pl.DataFrame({"uid": [row[0] for row in rows], "tid": [row[1] for row in rows], "cell": list(range(len(rows)))}))
+    trips = Trips(
+        pl.DataFrame({"uid": [row[0] for row in rows], "tid": [row[1] for row in rows], "cell": list(range(len(rows)))})
+    )
     sizes = trips.table.group_by("uid", "tid", maintain_order=True).len()["len"].to_list()
     assert np.diff(trips.offsets).tolist() == sizes
 

@@ -46,8 +46,8 @@ _TYPES: dict[str, tuple[Any, pa.DataType]] = {
 class Named:
     """Which released trip came from which original: private, kept beside the ledger or not at all."""
 
-    uid: list[str]
-    tid: list[str]
+    uid: pl.Series
+    tid: pl.Series
     original_uid: pl.Series
     original_tid: pl.Series
 
@@ -85,9 +85,14 @@ def write_trips(
         _write(files, path, columns or [name for name in emits if name in ("lat", "lng")])
 
 
-def name_words(words: Words, letter: str) -> list[str]:
+def name_words(words: Words, letter: str) -> pa.StringArray:
     """Random words as the fixed-width names that stand in a release; their order is that of the words."""
-    return [f"{letter}{word:016x}" for word in words.tolist()]
+    digits = np.frombuffer(words.astype(">u8").tobytes().hex().encode("ascii"), np.uint8).reshape(-1, 16)
+    text = np.empty((len(words), 17), np.uint8)
+    text[:, 0] = ord(letter)
+    text[:, 1:] = digits
+    ends = np.arange(len(words) + 1, dtype=np.int32) * 17
+    return pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(text))
 
 
 def _draw(part: Trips, link: Link, rng: Rng) -> tuple[Words, Words]:
@@ -108,7 +113,8 @@ def _keep(part: Trips) -> tuple[pl.Series, pl.Series]:
 
 
 def _named(part: Trips, uids: Words, tids: Words) -> Named:
-    return Named(name_words(uids, "u"), name_words(tids, "t"), part.table["uid"].gather(part.offsets[:-1]), part.trip_ids)
+    names = [pl.Series(name_words(words, letter)) for words, letter in ((uids, "u"), (tids, "t"))]
+    return Named(*names, part.table["uid"].gather(part.offsets[:-1]), part.trip_ids)
 
 
 class _Buckets:
@@ -166,13 +172,13 @@ class _Buckets:
 def _write(files: _Buckets, path: Path, columns: list[str]) -> None:
     text = pa.dictionary(pa.int32(), pa.string())
     schema = pa.schema([("uid", text), ("tid", text), *((name, _TYPES[name][1]) for name in columns)])
-    encodings = {"datetime": "DELTA_BINARY_PACKED"} | {name: "BYTE_STREAM_SPLIT" for name in ("lat", "lng")}
     with pq.ParquetWriter(
         path,
         schema,
-        compression={name: "NONE" if name == "datetime" else "LZ4" for name in schema.names},
+        # decimal degrees fill every bit of a float, so compressing them costs time and saves nothing
+        compression="NONE",
         use_dictionary=["uid", "tid"],
-        column_encoding={name: encodings[name] for name in columns if name in encodings},
+        column_encoding={"datetime": "DELTA_BINARY_PACKED"} if "datetime" in columns else {},
         write_statistics=False,
         store_schema=False,
     ) as writer:
@@ -181,25 +187,31 @@ def _write(files: _Buckets, path: Path, columns: list[str]) -> None:
             sizes = files.read("size", k, np.int64)
             order = np.lexsort((tids, uids))
             offsets = np.r_[0, np.cumsum(sizes)].astype(np.int64)
-            of_point = np.repeat(np.arange(len(order), dtype=np.int32), sizes[order])
+            sizes = sizes[order]
             if files.kept_ids:
-                names = [pl.concat([pair[side] for pair in files.kept_ids]).gather(order).to_list() for side in (0, 1)]
+                names = [
+                    pl.concat([pair[side] for pair in files.kept_ids]).gather(order).to_arrow().cast(pa.string())
+                    for side in (0, 1)
+                ]
+                arrays = [_per_point(column.dictionary_encode(), sizes) for column in names]
             else:
-                names = [name_words(uids[order], "u"), name_words(tids[order], "t")]
-            arrays = [_dictionary(of_point, side) for side in names]
+                arrays = [_per_point(_encoded(words[order], letter), sizes) for words, letter in ((uids, "u"), (tids, "t"))]
             for name in columns:
                 values = _gather(files.read(name, k, _TYPES[name][0]), offsets, order, int(offsets[-1]))
                 arrays.append(pa.array(values).cast(_TYPES[name][1]) if name == "datetime" else pa.array(values))
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=1_000_000)
 
 
-def _dictionary(codes: NDArray[np.int32], names: list[str]) -> pa.DictionaryArray:
-    """One dictionary entry a distinct name; linked trips share theirs."""
-    distinct: dict[str, int] = {}
-    lookup = np.array([distinct.setdefault(name, len(distinct)) for name in names], dtype=np.int32)
-    return pa.DictionaryArray.from_arrays(
-        pa.array(lookup[codes] if len(names) else codes), pa.array(list(distinct), pa.string())
-    )
+def _encoded(words: Words, letter: str) -> pa.DictionaryArray:
+    """Names as a dictionary column; equal words stand together, so linked trips share an entry."""
+    fresh = np.r_[True, words[1:] != words[:-1]] if len(words) else np.zeros(0, bool)
+    codes = np.cumsum(fresh, dtype=np.int32) - np.int32(1)
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), name_words(words[fresh], letter))
+
+
+def _per_point(names: pa.DictionaryArray, sizes: Integers) -> pa.DictionaryArray:
+    codes = np.repeat(names.indices.to_numpy(), sizes).astype(np.int32, copy=False)
+    return pa.DictionaryArray.from_arrays(pa.array(codes), names.dictionary)
 
 
 @njit(cache=True, nogil=True)
