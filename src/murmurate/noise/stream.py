@@ -63,7 +63,7 @@ class Randomness:
 
     def fill(self, buffer: Words) -> None:
         """Overwrite a contiguous buffer with random words."""
-        target = memoryview(buffer).cast("B")
+        target = buffer.view(np.uint8).data
         with self._lock:
             if not self.seeded and self._process != os.getpid():
                 self._start()
@@ -86,7 +86,7 @@ class Randomness:
     def integers(self, low: int, high: int, n: int) -> NDArray[np.int64]:
         """`n` whole numbers from `low` up to but not including `high`, without modulo bias."""
         span = int(high) - int(low)
-        if not 0 < span <= 2**63 or not -(2**63) <= int(low) or not int(high) <= 2**63:
+        if not 0 < span <= 2**63 or int(low) < -(2**63) or int(high) > 2**63:
             raise ParameterError(f"integers needs low < high within 64 bits; got low = {low!r} and high = {high!r}.")
         last_fair = np.uint64((2**64 // span) * span - 1)
         words = self.words(n)

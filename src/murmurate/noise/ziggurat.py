@@ -51,7 +51,7 @@ def _unit(word: np.uint64) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _normals(words, out, done, tail_sign, tail, edges, heights):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _normals(words, out, done, tail_sign, tail, edges, heights):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0917
     """Fill `out` from `done` on until it or the words run out; returns how far it came, and a tail draw still due."""
     n = out.size
     at = 0
