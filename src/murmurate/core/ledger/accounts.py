@@ -1,0 +1,119 @@
+"""Accounts, one per (kind, unit): what was spent, what may be, and whether one more charge fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import fsum, inf
+
+from murmurate.core.accounting import compose
+from murmurate.core.events import Event
+from murmurate.core.guarantee import DP, FINER, GeoInd, Guarantee
+from murmurate.core.parameters import one_of, positive, share
+from murmurate.errors import ParameterError
+
+TOLERANCE = 1e-12
+"""Relative slack on a limit: ten charges of 0.1 fit into 1.0 whatever order floating point adds them in."""
+
+SUMMED = ("dp", "geoind")
+"""The kinds that add up; the others are listed."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A sum of privacy: epsilon with its delta, or epsilon per metre."""
+
+    kind: str
+    unit: str
+    epsilon: float
+    """Per metre where `kind` is geoind."""
+    delta: float = 0.0
+
+    def __float__(self) -> float:
+        return self.epsilon
+
+    def __str__(self) -> str:
+        if self.kind == "geoind":
+            return f"epsilon {self.epsilon:.6g} per metre per {self.unit}"
+        return f"epsilon {self.epsilon:.6g}{f', delta {self.delta:.3g}' if self.delta else ''} per {self.unit}"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How much an account may spend, who said so and when."""
+
+    amount: Amount
+    who: str
+    at: str
+
+    @property
+    def account(self) -> tuple[str, str]:
+        return self.amount.kind, self.amount.unit
+
+
+def limit_amount(*, kind: str, unit: str, epsilon: float | None, delta: float | None, epsilon_per_m: float | None) -> Amount:
+    """A limit as it was asked for, checked; 0 closes an account."""
+    one_of("kind", kind, SUMMED)
+    one_of("unit", unit, FINER)
+    name, value, other = ("epsilon", epsilon, epsilon_per_m) if kind == "dp" else ("epsilon_per_m", epsilon_per_m, epsilon)
+    if value is None or other is not None or (kind == "geoind" and delta):
+        wanted = "epsilon (and delta)" if kind == "dp" else "epsilon_per_m alone"
+        raise ParameterError(f"a limit of kind {kind} is given as {wanted}.")
+    if value != 0:
+        positive(name, value)
+    share("delta", delta or 0.0, closed=True)
+    return Amount(kind, unit, float(value), float(delta or 0.0))
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The standing of one account."""
+
+    spent: Amount
+    limit: Amount | None
+    n_charges: int
+
+    @property
+    def remaining(self) -> Amount | None:
+        """Limit less spent; with a delta, later charges may cost less than their own epsilon. None without a limit."""
+        if self.limit is None:
+            return None
+        return Amount(self.limit.kind, self.limit.unit, max(0.0, self.limit.epsilon - self.spent.epsilon), self.limit.delta)
+
+    @property
+    def within(self) -> bool:
+        """Whether the limit, if there is one, holds."""
+        return self.limit is None or self.spent.epsilon <= self.limit.epsilon * (1 + TOLERANCE)
+
+
+def accounts_of(guarantee: Guarantee) -> list[tuple[str, str]]:
+    """Every account a charge debits: its own unit and all finer ones; none for what does not add up."""
+    if guarantee.kind not in SUMMED:
+        return []
+    return [(guarantee.kind, unit) for unit in FINER[guarantee.unit.name]]
+
+
+def standing(account: tuple[str, str], charges: Sequence[Guarantee], limit: Amount | None) -> Spent:
+    """What these charges to this account come to, seen at the limit's delta."""
+    kind, unit = account
+    if kind == "geoind":
+        spent = Amount(kind, unit, fsum(charge.epsilon_per_m for charge in charges if isinstance(charge, GeoInd)))
+        return Spent(spent, limit, len(charges))
+    charged = [charge for charge in charges if isinstance(charge, DP)]
+    # without a limit there is no delta to look at: the promises' own deltas, added, always suffice
+    delta = limit.delta if limit is not None else min(1.0, fsum(charge.delta for charge in charged))
+    epsilon = compose(_events(charged), delta=delta) if charged else 0.0
+    return Spent(Amount(kind, unit, epsilon, delta), limit, len(charged))
+
+
+def requested(account: tuple[str, str], guarantee: Guarantee) -> Amount:
+    """What one charge asks of an account, by itself."""
+    if isinstance(guarantee, GeoInd):
+        return Amount(*account, guarantee.epsilon_per_m)
+    if isinstance(guarantee, DP):
+        return Amount(*account, guarantee.epsilon, guarantee.delta)
+    return Amount(*account, inf)
+
+
+def _events(charges: Iterable[DP]) -> list[Event]:
+    return [event for charge in charges for event in charge.events]

@@ -1,0 +1,324 @@
+"""The ledger: a durable, append-only record of what each population has spent; charged before data are read."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from murmurate.core.guarantee import FINER, Guarantee, NoGuarantee, to_json
+from murmurate.core.ledger import populations, sqlite_file
+from murmurate.core.ledger.accounts import SUMMED, Limit, Spent, limit_amount, standing
+from murmurate.core.ledger.backup import write_backup
+from murmurate.core.ledger.book import Book
+from murmurate.core.ledger.people import hash_people
+from murmurate.core.ledger.plan import Plan, make_plan
+from murmurate.core.ledger.records import REMEDY
+from murmurate.core.ledger.schema import CHARGED
+from murmurate.core.ledger.state import Debit, State, debit_of
+from murmurate.core.ledger.store import Store, address, default_who, state_folder
+from murmurate.core.trips import Identity
+from murmurate.errors import GuaranteeRefused, LedgerDamaged, LedgerError, ParameterError, UnknownPopulation
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the history, to be printed: who did what, when."""
+
+    seq: int
+    at: str
+    who: str
+    what: str
+    population: str | None
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a full check went through."""
+
+    n_lines: int
+    n_debits: int
+    digest: str
+
+
+class Ledger:
+    """What every population may spend and has spent; safe to share between threads, processes and machines.
+
+    >>> from murmurate.core.guarantee import DP, Unit
+    >>> from murmurate.core.trips import Identity
+    >>> with Ledger.in_memory() as ledger:
+    ...     name = ledger.population_of(Identity("f1", ("ann", "bo")), population="town", create=True)
+    ...     limit = ledger.limit(name, epsilon=1.0)
+    ...     promise = DP(epsilon=0.75, unit=Unit(name="user"))
+    ...     debit = ledger.charge(name, promise, mechanism="ngram", parameters={}, release_id="r1")
+    ...     ledger.plan(name, promise).allowed
+    False
+    """
+
+    def __init__(self, url_or_path: str | Path | None = None, *, who: str | None = None) -> None:
+        self._begin(Store(address(url_or_path), purpose="real"), who)
+
+    @classmethod
+    def in_memory(cls, *, who: str | None = None) -> Self:
+        """A ledger for demos and tests that is gone with the process; the only kind that takes seeded releases."""
+        ledger = cls.__new__(cls)
+        ledger._begin(Store(sa.URL.create("sqlite"), purpose="demo"), who)
+        return ledger
+
+    def _begin(self, store: Store, who: str | None) -> None:
+        self.who = who or default_who()
+        self._store = store
+        self._book = Book(store)
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        with self._book.reading():
+            pass  # a damaged chain is told at once, not at the first charge
+
+    # -- what it is ------------------------------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        """Where it lives, any password hidden."""
+        return self._store.shown
+
+    @property
+    def ledger_id(self) -> str:
+        return self._store.ledger_id
+
+    @property
+    def purpose(self) -> str:
+        """`real`, or `demo` for ledgers in memory."""
+        return self._store.purpose
+
+    @property
+    def internal_folder(self) -> Path:
+        """Where what only the custodian may see is kept; made on first use, closed to everyone else."""
+        if self._store.in_memory:
+            if self._temporary is None:
+                self._temporary = tempfile.TemporaryDirectory(prefix="murmurate-demo-")
+            return Path(self._temporary.name)
+        if self._store.path is not None:
+            folder = self._store.path.with_name(f"{self._store.path.name}.internal")
+        else:
+            folder = state_folder() / "internal" / self.ledger_id
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if folder.stat().st_mode & 0o077:
+                folder.chmod(0o700)
+        except OSError as error:
+            raise LedgerError(f"the internal folder {folder} cannot be made private: {error.strerror or error}.") from None
+        return folder
+
+    # -- populations -----------------------------------------------------------------------------------------------
+
+    def populations(self) -> list[str]:
+        """Their names, in the order they were made."""
+        with self._book.reading() as state:
+            return list(state.populations)
+
+    def population_of(
+        self, identity: Identity, *, population: str | None = None, create: bool, override_overlap: bool = False
+    ) -> str:
+        """The population a file belongs to; an unknown file is attached only when `create` says so."""
+        with self._book.reading() as state:
+            known = state.files.get(identity.fingerprint)
+        if known is not None and population in (None, known):
+            return known
+        if known is None and not create:
+            named = f" {population!r}" if population else ""
+            raise UnknownPopulation(
+                "no population is known for this file (a changed file is a new file). Attach it to the people it is "
+                f"about{named}: murmurate ledger attach, or Ledger.attach(identity, population)."
+            )
+        # a name that is drawn says nothing of the data
+        drawn = f"population-{secrets.token_hex(4)}"
+        return self._attach(identity, population, drawn, create=True, override_overlap=override_overlap)
+
+    def attach(self, identity: Identity, population: str, *, create: bool = False, override_overlap: bool = False) -> str:
+        """Say whose data a file holds; refused where its people largely belong to another population."""
+        return self._attach(identity, population, "", create=create, override_overlap=override_overlap)
+
+    def _attach(self, identity: Identity, named: str | None, drawn: str, *, create: bool, override_overlap: bool) -> str:
+        if named is not None and not named.strip():
+            raise ParameterError("a population needs a name.")
+        hashes = hash_people(identity.uids, self._store.uid_key)
+        with self._book.writing(self.who) as page:
+            # between a look and the lock, somebody else may have attached the same file
+            name = named or page.state.files.get(identity.fingerprint) or drawn
+            populations.attach(page, identity, name, hashes=hashes, create=create, override_overlap=override_overlap)
+        return name
+
+    # -- limits and standing ---------------------------------------------------------------------------------------
+
+    def limit(
+        self,
+        population: str,
+        *,
+        kind: str = "dp",
+        unit: str = "user",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        epsilon_per_m: float | None = None,
+    ) -> Limit:
+        """Set what one account may spend; raising and lowering are both recorded, and below what is spent means no more."""
+        amount = limit_amount(kind=kind, unit=unit, epsilon=epsilon, delta=delta, epsilon_per_m=epsilon_per_m)
+        with self._book.writing(self.who) as page:
+            populations.named(page.state, population)
+            values = {"kind": kind, "unit": unit, "epsilon": amount.epsilon, "delta": amount.delta}
+            line = page.append("limit", population, values)
+        return Limit(amount, line.who, line.at)
+
+    def limits(self, population: str) -> list[Limit]:
+        """The limits in force."""
+        with self._book.reading() as state:
+            return list(populations.named(state, population).limits.values())
+
+    def spent(self, population: str) -> list[Spent]:
+        """Every account with a charge or a limit."""
+        with self._book.reading() as state:
+            found = populations.named(state, population)
+            charges, limits = {key: tuple(value) for key, value in found.charges.items()}, found.limit_amounts()
+        accounts = [(kind, unit) for kind in SUMMED for unit in FINER["user"]]
+        return [
+            standing(account, charges.get(account, ()), limits.get(account))
+            for account in accounts
+            if account in charges or account in limits
+        ]
+
+    def plan(self, population: str | None, guarantee: Guarantee) -> Plan:
+        """What a charge would do, without doing it."""
+        if population is None:
+            return make_plan(None, guarantee, charges={}, limits={})
+        with self._book.reading() as state:
+            found = populations.named(state, population)
+            return make_plan(population, guarantee, charges=found.charges, limits=found.limit_amounts())
+
+    # -- spending --------------------------------------------------------------------------------------------------
+
+    def charge(
+        self,
+        population: str,
+        guarantee: Guarantee,
+        *,
+        mechanism: str,
+        parameters: dict[str, Any],
+        release_id: str,
+        accept_no_guarantee: bool = False,
+        seeded: bool = False,
+    ) -> Debit:
+        """Debit every account the promise touches, or raise with nothing written; on disk when this returns."""
+        if seeded and self.purpose != "demo":
+            raise GuaranteeRefused(
+                "a seeded release can be replayed and its noise taken off, so a real ledger does not take it. Leave out "
+                "the seed, or use Ledger.in_memory(). Nothing was spent."
+            )
+        if isinstance(guarantee, NoGuarantee) and not accept_no_guarantee:
+            raise GuaranteeRefused(
+                f"this release carries no guarantee ({guarantee.why}); say --accept-no-guarantee if it shall leave "
+                "nevertheless, which is recorded. Nothing was spent."
+            )
+        if not release_id.strip():
+            raise ParameterError("a charge needs a release_id, so that the release can be verified against it.")
+        with self._book.writing(self.who) as page:
+            found = populations.named(page.state, population)
+            if release_id in page.state.debits:
+                raise LedgerError(f"release {release_id} was charged already; every release has an id of its own.")
+            plan = make_plan(population, guarantee, charges=found.charges, limits=found.limit_amounts())
+            plan.refuse_overspending()
+            values = {
+                "release_id": release_id,
+                "mechanism": mechanism,
+                "parameters": parameters,
+                "guarantee": to_json(guarantee),
+                "seeded": seeded,
+                "accepted_no_guarantee": bool(accept_no_guarantee and isinstance(guarantee, NoGuarantee)),
+            }
+            line = page.append("debit", population, values)
+            page.connection.execute(CHARGED.insert().values(release_id=release_id, seq=line.seq))
+        return replace(debit_of(line), notes=plan.notes)
+
+    def finish(self, release_id: str, manifest_hash: str) -> None:
+        """Note that the release was written; the debit stood already and would have without this."""
+        with self._book.writing(self.who) as page:
+            debit = _debit(page.state, release_id)
+            if debit.manifest_hash is not None:
+                raise LedgerError(f"release {release_id} was finished already, with manifest {debit.manifest_hash}.")
+            values = {"release_id": release_id, "manifest_hash": manifest_hash}
+            page.append("completed", debit.population, values)
+
+    def debit(self, release_id: str) -> Debit:
+        """The charge behind a release."""
+        with self._book.reading() as state:
+            return _debit(state, release_id)
+
+    def log_rehearsal(self, population: str | None, mechanism: str, parameters: dict[str, Any]) -> None:
+        """Note that somebody looked at private data without releasing anything; it costs nothing."""
+        with self._book.writing(self.who) as page:
+            if population is not None:
+                populations.named(page.state, population)
+            page.append("rehearsal", population, {"mechanism": mechanism, "parameters": parameters})
+
+    # -- looking back and keeping safe -----------------------------------------------------------------------------
+
+    def history(self, population: str | None = None) -> list[Entry]:
+        """Every line, or those of one population: who, when, what."""
+        with self._book.connected() as connection:
+            lines = self._store.read_after(connection, 0)
+        return [
+            Entry(line.seq, line.at, line.who, line.kind, line.population, line.values)
+            for line in lines
+            if population is None or line.population == population
+        ]
+
+    def backup(self, path: str | Path) -> Path:
+        """A consistent copy in one SQLite file, itself a ledger, made while others may be charging."""
+        if self._store.in_memory:
+            raise LedgerError("a ledger in memory is for demos and has no backup; use a file.")
+        with self._book.connected() as connection:
+            write_backup(self._store, connection, Path(path))
+        return Path(path)
+
+    def verify(self) -> Verified:
+        """Check every line, every list of people and the database itself, from the first byte on."""
+        if self._store.path is not None:
+            with self._book.connected():
+                sqlite_file.check_pages(self._store.path)
+        state = State(self._store.ledger_id, self._store.purpose)
+        with self._book.connected() as connection:
+            for line in self._store.read_after(connection, 0):
+                state.take(line)
+            for population in state.populations.values():
+                for file in population.files:
+                    populations.people_of(connection, file)
+            charged = {row.release_id: row.seq for row in connection.execute(sa.select(CHARGED))}
+        if any(charged.get(release_id) != debit.seq for release_id, debit in state.debits.items()):
+            raise LedgerDamaged(f"the list of charged releases does not agree with the lines. {REMEDY}")
+        return Verified(state.seq, len(state.debits), state.digest)
+
+    def close(self) -> None:
+        """Let go of the database; what is on disk stays."""
+        self._store.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.url!r}, purpose={self.purpose!r})"
+
+
+def _debit(state: State, release_id: str) -> Debit:
+    found = state.debits.get(release_id)
+    if found is None:
+        raise LedgerError(f"no release {release_id} was charged to this ledger. Is it the ledger the release was made with?")
+    return found

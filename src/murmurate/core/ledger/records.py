@@ -1,0 +1,76 @@
+"""One line of the ledger, and the chain of hashes that makes a changed line show."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from murmurate.core.parameters import plain_value
+from murmurate.errors import LedgerDamaged, ParameterError
+
+
+@dataclass(frozen=True)
+class Record:
+    """A line as it is stored: who wrote what, when; `body` is canonical JSON, `digest` covers all of it."""
+
+    seq: int
+    at: str
+    who: str
+    kind: str
+    population: str | None
+    body: str
+    previous: str
+    digest: str
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The body, read."""
+        return json.loads(self.body)
+
+    def expected_digest(self) -> str:
+        """What the digest must be for this content after that predecessor."""
+        content = [self.seq, self.at, self.who, self.kind, self.population, self.body, self.previous]
+        return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+
+    def check_follows(self, seq: int, digest: str) -> None:
+        """Refuse a line that was changed, or that does not follow the line with this number and digest."""
+        if self.seq != seq + 1:
+            raise LedgerDamaged(f"line {seq + 1} of the ledger is missing (line {self.seq} comes next). {REMEDY}")
+        if self.previous != digest or self.digest != self.expected_digest():
+            raise LedgerDamaged(f"line {self.seq} of the ledger ({self.kind}, {self.at}) was changed after writing. {REMEDY}")
+
+
+REMEDY = (
+    "Nothing was spent, and nothing can be until it is repaired: put back the latest backup, and compare its history "
+    "with the releases already made before releasing anything more."
+)
+
+
+def next_record(
+    *, seq: int, previous: str, who: str, kind: str, population: str | None, values: dict[str, Any], at: str | None = None
+) -> Record:
+    """The line that follows line `seq` with digest `previous`."""
+    moment = at or datetime.now(UTC).isoformat(timespec="microseconds")
+    draft = Record(seq + 1, moment, who, kind, population, canonical_json(values), previous, "")
+    return Record(**{**draft.__dict__, "digest": draft.expected_digest()})
+
+
+def canonical_json(values: Any) -> str:
+    """The one way these values are written, so that their hash is theirs."""
+    try:
+        return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"the ledger can only record plain parameters (numbers, words, lists): {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    """Spaces become their spec, numpy numbers become numbers; anything else is refused."""
+    plain = plain_value(value)
+    if plain is not value:
+        return plain
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} {value!r} is not plain")

@@ -1,0 +1,88 @@
+"""What is particular to a ledger in one SQLite file: making it whole or not at all, looking at it, copying it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from murmurate.errors import LedgerDamaged, LedgerError
+
+WAIT_S = 120.0
+"""How long a process waits for others that are charging."""
+
+
+def refuse_damaged(path: Path) -> None:
+    """Refuse what SQLite itself would take for a new ledger with a fresh budget; it finds all other damage.
+
+    The file is never opened here: closing it would drop the locks another thread of this process holds on it.
+    """
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise LedgerError(f"the ledger {path} cannot be read: {error.strerror or error}.") from None
+    if not path.is_file():
+        raise LedgerError(f"the ledger {path} is not a file; give a file name, or a postgresql:// address.")
+    if size == 0:
+        raise LedgerDamaged(
+            f"the ledger {path} is empty (0 bytes), so its debits are lost. Put back a backup, or name a new file."
+        )
+
+
+def create_whole(path: Path, fill: Callable[[Path], None]) -> None:
+    """Make a file under another name, fill it, and only then give it its own, unless somebody else was first."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
+        try:
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            fill(draft)
+            _give_name(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise LedgerError(
+            f"no ledger can be made at {path}: {error.strerror or error}. Name a place you may write to."
+        ) from None
+
+
+def _give_name(draft: Path, path: Path) -> None:
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without links: reserve the name, so that nobody's debits are ever replaced
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            os.replace(draft, path)
+
+
+def copy_consistent(source: Path, target: Path) -> None:
+    """A copy as of one moment, while others may be charging."""
+    with (
+        contextlib.closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as reading,
+        contextlib.closing(sqlite3.connect(target)) as writing,
+    ):
+        reading.backup(writing)
+
+
+def check_pages(path: Path) -> None:
+    """SQLite's own full check of the file."""
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as connection:
+        found = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
+    if found != ["ok"]:
+        raise LedgerDamaged(f"the ledger {path} is damaged: {'; '.join(found)}. Put back a backup.")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name survive a power cut."""
+    with contextlib.suppress(OSError):  # not every system lets folders be opened; the file itself is already safe
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,149 @@
+"""What the lines of the ledger come to: populations, their files, limits and debits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from murmurate.core.guarantee import Guarantee, from_json
+from murmurate.core.ledger.accounts import Amount, Limit, accounts_of
+from murmurate.core.ledger.records import REMEDY, Record
+from murmurate.errors import LedgerDamaged, LedgerVersion, MurmurateError
+
+
+@dataclass(frozen=True)
+class Debit:
+    """One charge as it stands in the ledger."""
+
+    release_id: str
+    population: str
+    mechanism: str
+    parameters: dict[str, Any]
+    guarantee: Guarantee
+    who: str
+    at: str
+    seq: int
+    digest: str
+    """Covers this line and, through the chain, every line before it."""
+    seeded: bool = False
+    accepted_no_guarantee: bool = False
+    manifest_hash: str | None = None
+    """Set once the release was finished; a debit stands whether or not it ever is."""
+    notes: tuple[str, ...] = ()
+    """Told when charging: accounts without a limit, promises that are never summed."""
+
+
+def debit_of(record: Record) -> Debit:
+    """The charge a line stands for."""
+    values = record.values
+    return Debit(
+        release_id=values["release_id"],
+        population=str(record.population),
+        mechanism=values["mechanism"],
+        parameters=values["parameters"],
+        guarantee=from_json(values["guarantee"]),
+        who=record.who,
+        at=record.at,
+        seq=record.seq,
+        digest=record.digest,
+        seeded=values["seeded"],
+        accepted_no_guarantee=values["accepted_no_guarantee"],
+    )
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """One file of a population."""
+
+    fingerprint: str
+    seq: int
+    people_digest: str
+
+
+@dataclass
+class Population:
+    """People who share one budget, whatever files they are in."""
+
+    name: str
+    at: str
+    who: str
+    files: list[Attachment] = field(default_factory=list)
+    limits: dict[tuple[str, str], Limit] = field(default_factory=dict)
+    charges: dict[tuple[str, str], list[Guarantee]] = field(default_factory=dict)
+
+    def limit_amounts(self) -> dict[tuple[str, str], Amount]:
+        """The limits in force."""
+        return {account: limit.amount for account, limit in self.limits.items()}
+
+
+@dataclass
+class State:
+    """The ledger up to line `seq`; lines are taken in order, each checked against the one before."""
+
+    ledger_id: str
+    purpose: str
+    seq: int = 0
+    digest: str = ""
+    populations: dict[str, Population] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    """Population by fingerprint."""
+    debits: dict[str, Debit] = field(default_factory=dict)
+
+    def take(self, record: Record) -> None:
+        """Check the next line and let it count; an unknown kind is refused, never skipped."""
+        record.check_follows(self.seq, self.digest or self.ledger_id)
+        reader = _READERS.get(record.kind)
+        if reader is None:
+            raise LedgerVersion(f"line {record.seq} of the ledger is of an unknown kind {record.kind!r}. Update Murmurate.")
+        try:
+            reader(self, record, record.values)
+        except LedgerDamaged:
+            raise
+        except (KeyError, TypeError, ValueError, MurmurateError) as error:
+            raise LedgerDamaged(f"line {record.seq} of the ledger ({record.kind}) makes no sense: {error}. {REMEDY}") from error
+        self.seq, self.digest = record.seq, record.digest
+
+    def _created(self, record: Record, values: dict[str, Any]) -> None:
+        if record.seq != 1 or (values["ledger_id"], values["purpose"]) != (self.ledger_id, self.purpose):
+            raise LedgerDamaged(f"the ledger's first line belongs to another ledger or purpose. {REMEDY}")
+
+    def _population(self, record: Record, values: dict[str, Any]) -> None:
+        self.populations[values["name"]] = Population(values["name"], record.at, record.who)
+
+    def _attached(self, record: Record, values: dict[str, Any]) -> None:
+        file = Attachment(values["fingerprint"], record.seq, values["people_digest"])
+        self._of(record).files.append(file)
+        self.files[file.fingerprint] = self._of(record).name
+
+    def _limited(self, record: Record, values: dict[str, Any]) -> None:
+        amount = Amount(values["kind"], values["unit"], values["epsilon"], values["delta"])
+        self._of(record).limits[amount.kind, amount.unit] = Limit(amount, record.who, record.at)
+
+    def _debited(self, record: Record, values: dict[str, Any]) -> None:
+        debit = debit_of(record)
+        if debit.release_id in self.debits:
+            raise ValueError(f"release {debit.release_id} was charged twice")
+        self.debits[debit.release_id] = debit
+        for account in accounts_of(debit.guarantee):
+            self._of(record).charges.setdefault(account, []).append(debit.guarantee)
+
+    def _completed(self, record: Record, values: dict[str, Any]) -> None:
+        known = self.debits[values["release_id"]]
+        self.debits[known.release_id] = replace(known, manifest_hash=values["manifest_hash"])
+
+    def _rehearsed(self, record: Record, values: dict[str, Any]) -> None:
+        """A rehearsal changes no account."""
+
+    def _of(self, record: Record) -> Population:
+        return self.populations[str(record.population)]
+
+
+_READERS = {
+    "created": State._created,
+    "population": State._population,
+    "attached": State._attached,
+    "limit": State._limited,
+    "debit": State._debited,
+    "completed": State._completed,
+    "rehearsal": State._rehearsed,
+}

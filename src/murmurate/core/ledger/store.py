@@ -1,0 +1,207 @@
+"""Where the lines are kept: one SQLite file or one PostgreSQL database, opened, locked and appended to."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.pool import NullPool, StaticPool
+
+from murmurate.core.ledger import schema, sqlite_file
+from murmurate.core.ledger.failures import explained
+from murmurate.core.ledger.records import Record, next_record
+from murmurate.core.ledger.schema import IDENTITY, RECORDS
+from murmurate.errors import LedgerDamaged, LedgerError, LedgerVersion, MissingPart
+
+
+def state_folder() -> Path:
+    """Where a ledger is kept when none is named: MURMURATE_STATE, else the user's XDG state folder."""
+    if chosen := os.environ.get("MURMURATE_STATE"):
+        return Path(chosen)
+    home = os.environ.get("XDG_STATE_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "state") / "murmurate"
+
+
+def default_who() -> str:
+    """The user and machine that go into the history."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run under a user id that has no name
+        user = f"uid {os.getuid()}"
+    return f"{user}@{socket.gethostname()}"
+
+
+def address(url_or_path: str | Path | None) -> sa.URL:
+    """A path, sqlite:///path or postgresql://... as one kind of address."""
+    if url_or_path is None:
+        return sa.URL.create("sqlite", database=str(state_folder() / "ledger.sqlite"))
+    text = str(url_or_path)
+    if "://" not in text:
+        return sa.URL.create("sqlite", database=str(Path(text).expanduser()))
+    try:
+        url = sa.make_url(text)
+    except (sa.exc.ArgumentError, ValueError):
+        raise LedgerError(
+            "the ledger's address cannot be read; give a path, sqlite:///path or postgresql://user@host/database."
+        ) from None
+    if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.drivername == "sqlite" and url.database and not url.query:
+        return url
+    raise LedgerError(
+        f"a ledger lives in a SQLite file (sqlite:///path) or PostgreSQL (postgresql://...); got {url.drivername}://."
+    )
+
+
+class Store:
+    """Opens, makes or migrates the tables; hands out locked transactions. It knows nothing of budgets."""
+
+    def __init__(self, url: sa.URL, *, purpose: str) -> None:
+        self.url = url
+        self.in_memory = url.database is None and url.drivername == "sqlite"
+        self.path = Path(url.database).absolute() if url.drivername == "sqlite" and url.database else None
+        self.shown = url.render_as_string(hide_password=True)
+        if self.path is not None and not self.path.exists():
+            sqlite_file.create_whole(self.path, lambda draft: _fill_new(draft, purpose))
+        if self.path is not None:
+            sqlite_file.refuse_damaged(self.path)
+        self.engine = _engine(url)
+        with explained(self.shown):
+            found = self._open(purpose)
+        self.ledger_id, self.purpose, self.uid_key = str(found.ledger_id), str(found.purpose), bytes(found.uid_key)
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A transaction that sees one state of the ledger."""
+        with explained(self.shown), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """A transaction that nobody else's can come between; what it appended is on disk when it ends without error."""
+        with explained(self.shown), self._to_write() as connection, connection.begin():
+            _lock(connection)
+            yield connection
+
+    def read_after(self, connection: sa.Connection, seq: int) -> list[Record]:
+        """The lines after line `seq`, in order."""
+        rows = connection.execute(sa.select(RECORDS).where(RECORDS.c.seq > seq).order_by(RECORDS.c.seq))
+        return [Record(*row) for row in rows]
+
+    def append(self, connection: sa.Connection, record: Record) -> None:
+        """Write the next line."""
+        connection.execute(RECORDS.insert().values(**record.__dict__))
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.engine.dispose()
+
+    def _to_write(self) -> sa.Connection:
+        return self.engine.connect().execution_options(ledger_write=True)
+
+    def _open(self, purpose: str) -> Any:
+        with self.engine.connect() as connection, connection.begin():
+            version = schema.found_version(connection)
+        if version is None:
+            if self.path is not None:
+                raise LedgerDamaged(f"{self.path} is an SQLite file but no ledger. Name the right file, or a new one.")
+            self._create_tables(purpose)
+        elif version > schema.VERSION:
+            raise LedgerVersion(
+                f"the ledger {self.shown} is of version {version}; this Murmurate knows up to {schema.VERSION}. "
+                "Update Murmurate; nothing was changed or spent."
+            )
+        elif version < schema.VERSION:
+            self._migrate()
+        with self.engine.connect() as connection, connection.begin():
+            rows = connection.execute(sa.select(IDENTITY)).all()
+        if len(rows) != 1:
+            raise LedgerDamaged(f"the ledger {self.shown} has {len(rows)} identities instead of one. Put back a backup.")
+        return rows[0]
+
+    def _create_tables(self, purpose: str) -> None:
+        """In a database that holds no ledger yet; whoever comes second finds it made."""
+        with self._to_write() as connection, connection.begin():
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7239172)")
+            if schema.found_version(connection) is None:
+                schema.create(connection)
+                _write_identity(connection, purpose)
+
+    def _migrate(self) -> None:
+        """Keep a copy of the older tables, then lead them to this version in one transaction."""
+        from murmurate.core.ledger.backup import copy_before_migration
+
+        with self._to_write() as connection, connection.begin():
+            _lock(connection)
+            version = schema.found_version(connection)
+            if version is not None and version < schema.VERSION:
+                copy_before_migration(self, connection, version)
+                schema.migrate(connection, version)
+
+
+def _fill_new(draft: Path, purpose: str) -> None:
+    engine = _engine(sa.URL.create("sqlite", database=str(draft)))
+    with explained(str(draft)), engine.connect().execution_options(ledger_write=True) as connection, connection.begin():
+        schema.create(connection)
+        _write_identity(connection, purpose)
+    engine.dispose()
+
+
+def _write_identity(connection: sa.Connection, purpose: str) -> None:
+    ledger_id = secrets.token_hex(16)
+    connection.execute(IDENTITY.insert().values(ledger_id=ledger_id, purpose=purpose, uid_key=secrets.token_bytes(32)))
+    first = next_record(
+        seq=0,
+        previous=ledger_id,
+        who=default_who(),
+        kind="created",
+        population=None,
+        values={"ledger_id": ledger_id, "purpose": purpose},
+    )
+    connection.execute(RECORDS.insert().values(**first.__dict__))
+
+
+def _lock(connection: sa.Connection) -> None:
+    """Let one writer in at a time; SQLite's BEGIN IMMEDIATE has done it already."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{int(sqlite_file.WAIT_S)}s'")
+        connection.exec_driver_sql("SET LOCAL synchronous_commit = on")  # a server may have it off by default
+        connection.exec_driver_sql(f"LOCK TABLE {RECORDS.name} IN SHARE ROW EXCLUSIVE MODE")
+
+
+def _engine(url: sa.URL) -> sa.Engine:
+    """No pool for files and servers, so that nothing is shared with a forked process."""
+    if url.drivername == "sqlite":
+        in_memory = url.database is None
+        engine = sa.create_engine(
+            url,
+            poolclass=StaticPool if in_memory else NullPool,
+            connect_args={"timeout": sqlite_file.WAIT_S, "check_same_thread": False},
+        )
+        sa.event.listen(engine, "connect", _prepare_sqlite)
+        sa.event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    try:
+        return sa.create_engine(url, poolclass=NullPool, connect_args={"connect_timeout": 10}, isolation_level="READ COMMITTED")
+    except ModuleNotFoundError:
+        raise MissingPart("a PostgreSQL ledger needs psycopg: pip install 'murmurate[postgres]'.") from None
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    """Commits wait for the disk, the folder included; we say ourselves when a transaction begins."""
+    connection.isolation_level = None
+    connection.execute("PRAGMA synchronous = EXTRA")
+    connection.execute("PRAGMA trusted_schema = OFF")
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    write = connection.get_execution_options().get("ledger_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
