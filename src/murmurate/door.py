@@ -6,7 +6,6 @@ what it gives cannot be written as a release.
 
 from __future__ import annotations
 
-import json
 import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -21,13 +20,13 @@ from murmurate import noise, runner
 from murmurate.core.bounding import bound
 from murmurate.core.guarantee import DP, FINER, GeoInd, Guarantee
 from murmurate.core.ledger import Ledger
-from murmurate.core.manifest import Manifest, hash_file
+from murmurate.core.manifest import FILE, Manifest, hash_file
 from murmurate.core.mechanism import Learner, Mechanism, Payload
-from murmurate.core.parameters import one_of, public_parameters, whole
-from murmurate.core.pseudonyms import Link, Named, write_trips
-from murmurate.core.release import DATA, FILE, Release, check_free, new_folder, open_release, seal
+from murmurate.core.parameters import public_parameters, whole
+from murmurate.core.pseudonyms import Link, Named, link_word, write_trips
+from murmurate.core.release import DATA, Release, check_free, new_folder, open_release, seal
 from murmurate.core.trips import Identity, Trips
-from murmurate.errors import GuaranteeRefused, InputError, MurmurateError, ParameterError, VerifyError
+from murmurate.errors import GuaranteeRefused, InputError, LedgerError, MurmurateError, ParameterError, VerifyError
 
 PAIRING = "pairing.parquet"
 MODEL = "model"
@@ -81,7 +80,8 @@ def release(
     folder = _folder(out)
     rng = rng or noise.secure()
     guarantee = _checked(mechanism, private, link)
-    release_id, name = _charge(mechanism, guarantee, private, ledger, population, override_overlap, accept_no_guarantee, rng)
+    name = ledger.population_of(private.identity, population=population, create=True, override_overlap=override_overlap)
+    release_id = _charge(mechanism, guarantee, ledger, name, accept_no_guarantee=accept_no_guarantee, seeded=rng.seeded)
     with new_folder(folder) as temporary:
         if isinstance(private, Trips) or not mechanism.local:
             whole_trips = private if isinstance(private, Trips) else _gathered(private)
@@ -92,16 +92,35 @@ def release(
             payload, parts, n_points = None, _streamed(mechanism, guarantee, private, rng, workers), private.n_points
         if isinstance(payload, Trips) or payload is None:
             pairing = _PairingFile(ledger.internal_folder / release_id) if mechanism.paired and keep_pairing else None
-            write_trips(parts, temporary / DATA, emits=mechanism.emits, rng=rng, link=link, keep_ids=keep_ids,
-                        n_points=n_points, on_part=pairing)
+            write_trips(
+                parts,
+                temporary / DATA,
+                emits=mechanism.emits,
+                rng=rng,
+                link=link,
+                keep_ids=keep_ids,
+                n_points=n_points,
+                on_part=pairing,
+            )
             if pairing:
                 pairing.close()
         else:
             payload.write(temporary)
-        manifest = seal(temporary, Manifest(
-            release_id=release_id, kind=getattr(payload, "kind", "trips"), mechanism=mechanism.name,
-            parameters=public_parameters(mechanism), guarantee=guarantee, statement=tuple(mechanism.statement()),
-            time_zone=private.time_zone, link=link, ids="kept" if keep_ids else "pseudonyms", seeded=rng.seeded))
+        manifest = seal(
+            temporary,
+            Manifest(
+                release_id=release_id,
+                kind=getattr(payload, "kind", "trips"),
+                mechanism=mechanism.name,
+                parameters=public_parameters(mechanism),
+                guarantee=guarantee,
+                statement=tuple(mechanism.statement()),
+                time_zone=private.time_zone,
+                link=link,
+                ids="kept" if keep_ids else "pseudonyms",
+                seeded=rng.seeded,
+            ),
+        )
     ledger.finish(release_id, hash_file(folder / FILE))
     return Release(folder, manifest, getattr(mechanism, "space", None))
 
@@ -123,14 +142,25 @@ def fit(
     folder = _folder(out)
     rng = rng or noise.secure()
     guarantee = _checked(mechanism, private, "none")
-    release_id, _ = _charge(mechanism, guarantee, private, ledger, population, override_overlap, accept_no_guarantee, rng)
+    name = ledger.population_of(private.identity, population=population, create=True, override_overlap=override_overlap)
+    release_id = _charge(mechanism, guarantee, ledger, name, accept_no_guarantee=accept_no_guarantee, seeded=rng.seeded)
     with new_folder(folder) as temporary:
         whole_trips = private if isinstance(private, Trips) else _gathered(private)
         (temporary / MODEL).mkdir()
         mechanism.fit(bound(whole_trips, guarantee.unit, rng), rng).save(temporary / MODEL)
-        manifest = seal(temporary, Manifest(
-            release_id=release_id, kind="model", mechanism=mechanism.name, parameters=public_parameters(mechanism),
-            guarantee=guarantee, statement=tuple(mechanism.statement()), time_zone=private.time_zone, seeded=rng.seeded))
+        manifest = seal(
+            temporary,
+            Manifest(
+                release_id=release_id,
+                kind="model",
+                mechanism=mechanism.name,
+                parameters=public_parameters(mechanism),
+                guarantee=guarantee,
+                statement=tuple(mechanism.statement()),
+                time_zone=private.time_zone,
+                seeded=rng.seeded,
+            ),
+        )
     ledger.finish(release_id, hash_file(folder / FILE))
     return Release(folder, manifest, getattr(mechanism, "space", None))
 
@@ -157,11 +187,20 @@ def sample(
             write_trips([drawn], temporary / DATA, emits=mechanism.emits, rng=rng, n_points=drawn.n_points)
         else:
             drawn.write(temporary)
-        manifest = seal(temporary, Manifest(
-            release_id=secrets.token_hex(8), kind=getattr(drawn, "kind", "trips"), mechanism=mechanism.name,
-            parameters={**fitted.manifest.parameters, "n_out": n_out}, guarantee=fitted.manifest.guarantee,
-            statement=fitted.manifest.statement, time_zone=fitted.manifest.time_zone,
-            seeded=fitted.manifest.seeded or rng.seeded, model_of=fitted.manifest.release_id))
+        manifest = seal(
+            temporary,
+            Manifest(
+                release_id=secrets.token_hex(8),
+                kind=getattr(drawn, "kind", "trips"),
+                mechanism=mechanism.name,
+                parameters={**fitted.manifest.parameters, "n_out": n_out},
+                guarantee=fitted.manifest.guarantee,
+                statement=fitted.manifest.statement,
+                time_zone=fitted.manifest.time_zone,
+                seeded=fitted.manifest.seeded or rng.seeded,
+                model_of=fitted.manifest.release_id,
+            ),
+        )
     return Release(folder, manifest, getattr(mechanism, "space", None))
 
 
@@ -172,7 +211,7 @@ def rehearse(
     rng = rng or noise.secure()
     guarantee = _checked(mechanism, private, "none")
     if ledger is not None:
-        ledger.log_rehearsal(_population(ledger, private), mechanism.name, public_parameters(mechanism))
+        ledger.log_rehearsal(ledger.population_of(private.identity, create=True), mechanism.name, public_parameters(mechanism))
     payload = mechanism.apply(bound(private, guarantee.unit, rng), rng)
     return Rehearsal(payload, guarantee, mechanism.paired)
 
@@ -190,19 +229,26 @@ def verify(folder: str | Path, *, ledger: Ledger | None = None) -> dict[str, str
         findings["guarantee"] = f"not recomputed here ({str(error).splitlines()[0]})"
     else:
         if rebuilt != manifest.guarantee:
-            raise VerifyError(f"{folder}: the guarantee in the manifest is not the one its parameters give:\n"
-                              f"manifest: {manifest.guarantee}\nparameters: {rebuilt}")
+            raise VerifyError(
+                f"{folder}: the guarantee in the manifest is not the one its parameters give:\n"
+                f"manifest: {manifest.guarantee}\nparameters: {rebuilt}"
+            )
         findings["guarantee"] = f"follows from the parameters: {manifest.guarantee.words()}"
-    findings["marks"] = ", ".join(["seeded (a test or demo)"] * manifest.seeded + ["original identifiers"] * (manifest.ids == "kept")) or "none"
+    findings["marks"] = (
+        ", ".join(["seeded (a test or demo)"] * manifest.seeded + ["original identifiers"] * (manifest.ids == "kept")) or "none"
+    )
     if ledger is None:
         findings["debit"] = "not looked up; give --ledger"
         return findings
-    debit = ledger.debit(manifest.model_of or manifest.release_id)
-    if debit is None:
-        raise VerifyError(f"{folder}: the ledger has no debit for release {manifest.model_of or manifest.release_id}.")
+    try:
+        debit = ledger.debit(manifest.model_of or manifest.release_id)
+    except LedgerError as error:
+        raise VerifyError(f"{folder}: {error}") from None
     if debit.guarantee != manifest.guarantee:
         raise VerifyError(f"{folder}: the ledger was charged for another guarantee than the manifest states: {debit.guarantee}")
-    findings["debit"] = f"charged to population {debit.population!r} on {debit.when}"
+    if manifest.model_of is None and debit.manifest_hash not in (None, hash_file(Path(folder) / FILE)):
+        raise VerifyError(f"{folder}: the manifest is not the one the ledger saw when the release was finished.")
+    findings["debit"] = f"charged to population {debit.population!r} on {debit.at[:19]} UTC"
     return findings
 
 
@@ -222,10 +268,12 @@ def forget_pairing(ledger: Ledger, release_id: str) -> bool:
 
 def _checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
     """Everything that can be refused from public facts, before anything is spent."""
-    one_of("link", link, ("none", "day", "user"))
+    link_word(link)
     missing = mechanism.needs - private.carries()
     if missing:
-        raise InputError(f"{mechanism.name} needs {', '.join(sorted(mechanism.needs))}; these trips carry no {', '.join(sorted(missing))}.")
+        raise InputError(
+            f"{mechanism.name} needs {', '.join(sorted(mechanism.needs))}; these trips carry no {', '.join(sorted(missing))}."
+        )
     guarantee = mechanism.guarantee()
     wanted = {"none": "point", "day": "user_day", "user": "user"}[link]
     if mechanism.paired and isinstance(guarantee, (DP, GeoInd)) and wanted not in FINER[guarantee.unit.name]:
@@ -236,20 +284,25 @@ def _checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
     return guarantee
 
 
-def _charge(mechanism: Mechanism, guarantee: Guarantee, private: Private, ledger: Ledger, population: str | None,
-            override_overlap: bool, accept_no_guarantee: bool, rng: noise.Randomness) -> tuple[str, str]:
-    name = ledger.population_of(private.identity, population=population, create=True, override_overlap=override_overlap)
+def _charge(
+    mechanism: Mechanism, guarantee: Guarantee, ledger: Ledger, name: str, *, accept_no_guarantee: bool, seeded: bool
+) -> str:
     release_id = secrets.token_hex(8)
-    ledger.charge(name, guarantee, mechanism=mechanism.name, parameters=json.loads(json.dumps(public_parameters(mechanism))),
-                  release_id=release_id, accept_no_guarantee=accept_no_guarantee, seeded=rng.seeded)
-    return release_id, name
+    ledger.charge(
+        name,
+        guarantee,
+        mechanism=mechanism.name,
+        parameters=public_parameters(mechanism),
+        release_id=release_id,
+        accept_no_guarantee=accept_no_guarantee,
+        seeded=seeded,
+    )
+    return release_id
 
 
-def _population(ledger: Ledger, private: Trips) -> str:
-    return ledger.population_of(private.identity, create=True)
-
-
-def _streamed(mechanism: Mechanism, guarantee: Guarantee, private: Partitions, rng: noise.Randomness, workers: int) -> Iterator[Trips]:
+def _streamed(
+    mechanism: Mechanism, guarantee: Guarantee, private: Partitions, rng: noise.Randomness, workers: int
+) -> Iterator[Trips]:
     work = partial(_apply_part, mechanism, guarantee)
     items = ((part, rng.spawn(1)[0]) for part in private)
     return runner.map(work, items, workers=workers, describe="releasing")
@@ -292,8 +345,11 @@ class _PairingFile:
         self.parts: list[pl.DataFrame] = []
 
     def __call__(self, named: Named) -> None:
-        self.parts.append(pl.DataFrame({"uid": named.uid, "tid": named.tid, "original_uid": named.original_uid,
-                                        "original_tid": named.original_tid}))
+        self.parts.append(
+            pl.DataFrame(
+                {"uid": named.uid, "tid": named.tid, "original_uid": named.original_uid, "original_tid": named.original_tid}
+            )
+        )
 
     def close(self) -> None:
         if self.parts:

@@ -24,7 +24,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def map(  # noqa: A001  the verb every user of the runner expects
+def map(
     function: Callable[[Item], Result],
     items: Iterable[Item],
     *,

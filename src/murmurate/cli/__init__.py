@@ -34,7 +34,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    show_version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Publish mobility data without exposing anyone, and prove it."""
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from murmurate.cli.making import Columns, Json, Layout, Strict, Zone
+from murmurate.cli.choices import Columns, Json, Layout, Strict, Zone, read_options
 from murmurate.cli.show import as_json, working
 
 
@@ -21,9 +21,8 @@ def inspect(
     """What is in a file, and what is wrong with it. Nothing is spent; what it prints is private."""
     from murmurate.ingest.inspect import inspect as look
 
-    columns = dict(pair.split("=", 1) for pair in column or [])
     with working():
-        found = look(source, layout=layout, time_zone=time_zone, columns=columns or None, strict=strict)
+        found = look(source, **read_options(layout=layout, time_zone=time_zone, column=column, strict=strict))
     if json:
         as_json(found.to_json())
         return

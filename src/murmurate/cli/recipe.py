@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from murmurate.core.parameters import closest
+from murmurate.core.parameters import closest, whole
 from murmurate.errors import InputError, ParameterError
 
 KEYS = ("mechanism", "in", "out", "ledger", "population", "limit", "link", "keep_ids", "accept_no_guarantee", "set", "read")
@@ -43,15 +43,51 @@ def read_recipe(path: Path) -> Recipe:
     for keys, known, where in ((values, KEYS, ""), (values.get("read", {}), READ_KEYS, " under [read]")):
         unknown = [key for key in keys if key not in known]
         if unknown:
-            raise InputError(f"{path} has unknown keys{where}: {', '.join(unknown)}.{closest(unknown[0], known)}",
-                             remedy=f"known keys{where} are {', '.join(known)}")
+            raise InputError(
+                f"{path} has unknown keys{where}: {', '.join(unknown)}.{closest(unknown[0], known)}",
+                remedy=f"known keys{where} are {', '.join(known)}",
+            )
     if "mechanism" not in values:
         raise InputError(f"{path} names no mechanism.", remedy='add a line such as mechanism = "geoind"')
     return Recipe(
-        mechanism=values["mechanism"], source=values.get("in"), out=values.get("out"), ledger=values.get("ledger"),
-        population=values.get("population"), limit=None if "limit" not in values else str(values["limit"]),
-        link=values.get("link", "none"), keep_ids=values.get("keep_ids", False),
-        accept_no_guarantee=values.get("accept_no_guarantee", False), parameters=values.get("set", {}), read=values.get("read", {}))
+        mechanism=values["mechanism"],
+        source=values.get("in"),
+        out=values.get("out"),
+        ledger=values.get("ledger"),
+        population=values.get("population"),
+        limit=None if "limit" not in values else str(values["limit"]),
+        link=values.get("link", "none"),
+        keep_ids=values.get("keep_ids", False),
+        accept_no_guarantee=values.get("accept_no_guarantee", False),
+        parameters=values.get("set", {}),
+        read=values.get("read", {}),
+    )
+
+
+def gather(
+    what: str,
+    *,
+    settings: Sequence[str] | None = None,
+    space: str | None = None,
+    read: Mapping[str, Any] | None = None,
+    **flags: Any,
+) -> Recipe:
+    """The recipe file, or the bare mechanism, with what the flags say put over it."""
+    base = read_recipe(Path(what)) if what.endswith(".toml") else Recipe(mechanism=what)
+    parameters = {**base.parameters, **parse_settings(settings or []), **({"space": space} if space else {})}
+    said = {name: value for name, value in flags.items() if value}
+    return replace(base, **said, parameters=parameters, read={**base.read, **(read or {})})
+
+
+def build_mechanism(recipe: Recipe) -> tuple[Any, int | None]:
+    """The mechanism, and the seed of a test or demo (which is no parameter of any mechanism)."""
+    from murmurate.mechanisms import build
+
+    parameters = dict(recipe.parameters)
+    seed = parameters.pop("seed", None)
+    if seed is not None:
+        whole("seed", seed, at_least=0)
+    return build(recipe.mechanism, parameters), seed
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
@@ -85,11 +121,21 @@ def parse_value(text: str) -> Any:
 def to_toml(recipe: Recipe, parameters: Mapping[str, Any]) -> str:
     """The recipe with every parameter of the mechanism written out."""
     lines = [f'mechanism = "{recipe.mechanism}"']
-    for key, value in (("in", recipe.source), ("out", recipe.out), ("ledger", recipe.ledger), ("population", recipe.population),
-                       ("limit", recipe.limit)):
+    for key, value in (
+        ("in", recipe.source),
+        ("out", recipe.out),
+        ("ledger", recipe.ledger),
+        ("population", recipe.population),
+        ("limit", recipe.limit),
+    ):
         lines.append(f"{key} = {_toml(value)}" if value is not None else f"# {key} = ")
-    lines += [f"link = {_toml(recipe.link)}", f"keep_ids = {_toml(recipe.keep_ids)}",
-              f"accept_no_guarantee = {_toml(recipe.accept_no_guarantee)}", "", "[set]"]
+    lines += [
+        f"link = {_toml(recipe.link)}",
+        f"keep_ids = {_toml(recipe.keep_ids)}",
+        f"accept_no_guarantee = {_toml(recipe.accept_no_guarantee)}",
+        "",
+        "[set]",
+    ]
     lines += [f"{name} = {_toml(value)}" if value is not None else f"# {name} = none" for name, value in parameters.items()]
     if recipe.read:
         lines += ["", "[read]", *(f"{name} = {_toml(value)}" for name, value in recipe.read.items())]

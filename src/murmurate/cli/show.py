@@ -35,8 +35,11 @@ def fault(error: BaseException) -> int:
         import traceback
 
         traceback.print_exception(error)
-    typer.echo(f"This is a fault of Murmurate's own, not of your data: {type(error).__name__}: {error}\n"
-               "Set MURMURATE_DEBUG=1 to see where, and please report it (without private data).", err=True)
+    typer.echo(
+        f"This is a fault of Murmurate's own, not of your data: {type(error).__name__}: {error}\n"
+        "Set MURMURATE_DEBUG=1 to see where, and please report it (without private data).",
+        err=True,
+    )
     return 1
 
 
@@ -44,7 +47,9 @@ def _title(error: MurmurateError) -> str:
     if isinstance(error, InputError):
         count = len(error.faults)
         return f"The input cannot be used ({count} fault{'s' if count != 1 else ''}); nothing was written, nothing was spent."
-    return {2: "That cannot be done; nothing was spent.", 3: "Refused.", 4: "The release does not verify."}.get(error.exit_code, "Failed.")
+    return {2: "That cannot be done; nothing was spent.", 3: "Refused.", 4: "The release does not verify."}.get(
+        error.exit_code, "Failed."
+    )
 
 
 def as_json(values: Any) -> None:
@@ -76,8 +81,15 @@ def working() -> Iterator[None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    bars = Progress(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn(),
-                    TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    bars = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
     began, tasks, shown = time.monotonic(), {}, False
 
     def sink(what: str, done: float, total: float | None) -> None:

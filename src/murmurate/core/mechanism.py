@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -32,7 +32,8 @@ class Mechanism(Protocol):
     ("time", "coordinates", "cell", "link"). `emits` lists the columns beside uid and tid that may leave; the door drops
     every other one, so that a carried column never slips through. `paired` says that each released trip keeps the uid and
     tid of one original (the door replaces both by pseudonyms). `local` says that `apply` on each person's trips alone
-    gives the same law, so the door may stream partitions of people through it.
+    gives the same law, so the door may stream partitions of people through it. `example` holds settings of a demo size;
+    the space "plane", "grid" or "road" in it stands for that of the data at hand.
     """
 
     name: ClassVar[str]
@@ -40,6 +41,7 @@ class Mechanism(Protocol):
     emits: ClassVar[tuple[str, ...]]
     paired: ClassVar[bool]
     local: ClassVar[bool]
+    example: ClassVar[Mapping[str, Any]]
 
     def guarantee(self) -> Guarantee:
         """The promise, from the parameters alone."""

@@ -22,12 +22,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.core.mechanism import Rng
+from murmurate.core.parameters import one_of
 from murmurate.core.space import Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 
 Link = Literal["none", "day", "user"]
 Words = NDArray[np.uint64]
+
+LINKS: tuple[Link, ...] = ("none", "day", "user")
 
 POINTS_PER_BUCKET = 2_000_000
 
@@ -83,6 +86,12 @@ def write_trips(
             files.add(part, columns, *names)
         files.close()
         _write(files, path, columns or [name for name in emits if name in ("lat", "lng")])
+
+
+def link_word(text: str) -> Link:
+    """A word a user typed, checked."""
+    one_of("link", text, LINKS)
+    return next(word for word in LINKS if word == text)
 
 
 def name_words(words: Words, letter: str) -> pa.StringArray:

@@ -37,8 +37,20 @@ def build(name: str, parameters: Mapping[str, Any]) -> Any:
     values = dict(parameters)
     if isinstance(values.get("space"), str):
         values["space"] = parse(values["space"])
-    missing = [key for key, field in known.items()
-               if key not in values and field.default is MISSING and field.default_factory is MISSING]
+    missing = [
+        key
+        for key, field in known.items()
+        if key not in values and field.default is MISSING and field.default_factory is MISSING
+    ]
     if missing:
         raise ParameterError(f"{name} needs a value for {', '.join(missing)}; give it with --set {missing[0]}=...")
     return kind(**values)
+
+
+def example(name: str, spaces: Mapping[str, Any]) -> Any:
+    """A mechanism with its demo settings; `spaces` gives the plane, grid and road of the data at hand."""
+    settings = dict(mechanism_class(name).example)
+    wanted = settings.get("space")
+    if isinstance(wanted, str) and wanted in spaces:
+        settings["space"] = spaces[wanted]
+    return build(name, settings)

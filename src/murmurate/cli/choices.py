@@ -1,0 +1,55 @@
+"""The options that several commands share, and what they open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from murmurate.errors import ParameterError
+
+if TYPE_CHECKING:
+    from murmurate.core.ledger import Ledger
+    from murmurate.core.trips import Trips
+
+Settings = Annotated[list[str] | None, typer.Option("--set", help="A parameter, name=value; may be repeated.")]
+LedgerUrl = Annotated[
+    str | None,
+    typer.Option("--ledger", help="A file or a PostgreSQL URL; default: a file in your state folder; `demo`: in memory."),
+]
+SpaceSpec = Annotated[
+    str | None, typer.Option("--space", help="plane:LAT,LNG, grid:SOUTH,WEST,NORTH,EAST:CELL_M or road:FILE.")
+]
+Layout = Annotated[str | None, typer.Option("--layout", help="cabspotting, porto, geolife, tdrive, gowalla or brightkite.")]
+Zone = Annotated[str | None, typer.Option("--time-zone", help="The zone of times that carry none, such as Europe/Helsinki.")]
+Columns = Annotated[list[str] | None, typer.Option("--column", help="canonical=name-in-file; may be repeated.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse duplicates, two places at one time and one-point trips.")]
+Override = Annotated[
+    bool, typer.Option("--override-overlap", help="A population of its own although its people overlap another's; recorded.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print machine-readable values.")]
+
+
+def open_ledger(url: str | None) -> Ledger:
+    """The ledger at a file or URL; the one in the state folder by default."""
+    from murmurate.core.ledger import Ledger
+
+    return Ledger.in_memory() if url == "demo" else Ledger(url)
+
+
+def read_options(
+    *, layout: str | None = None, time_zone: str | None = None, column: list[str] | None = None, strict: bool = False
+) -> dict[str, Any]:
+    """What the reading flags say, without those that say nothing."""
+    columns = dict(pair.split("=", 1) for pair in column or [] if "=" in pair)
+    if len(columns) != len(column or []):
+        raise ParameterError(f"--column takes canonical=name-in-file; got {', '.join(column or [])}.")
+    given = {"layout": layout, "time_zone": time_zone, "columns": columns or None, "strict": strict or None}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def read_private(source: str, **flags: Any) -> Trips:
+    """The private trips of a file, as the reading flags say."""
+    from murmurate.ingest.read import read
+
+    return read(source, **read_options(**flags))

@@ -1,0 +1,192 @@
+"""`murmurate ledger ...`: what was spent, by whom, and what may be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from murmurate.cli.choices import Columns, Json, Layout, LedgerUrl, Override, Settings, SpaceSpec, Zone, open_ledger
+from murmurate.cli.show import as_json, table
+
+if TYPE_CHECKING:
+    from murmurate.core.ledger import Ledger
+
+app = typer.Typer(help="The record of what each population has spent.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="POPULATION", help="The population's name.")]
+
+
+@app.command()
+def show(
+    population: Annotated[str | None, typer.Argument(metavar="[POPULATION]", help="One population; default: all.")] = None,
+    ledger: LedgerUrl = None,
+    json: Json = False,
+) -> None:
+    """Accounts with their limits, and the history with who and when."""
+    with open_ledger(ledger) as book:
+        names = [population] if population else book.populations()
+        history = book.history(population)
+        if json:
+            as_json(
+                {
+                    "ledger": book.url,
+                    "populations": {name: [_account(spent) for spent in book.spent(name)] for name in names},
+                    "history": [vars(entry) for entry in history],
+                }
+            )
+            return
+        typer.echo(f"Ledger: {book.url}")
+        for name in names:
+            rows = [
+                (
+                    spent.spent.kind,
+                    spent.spent.unit,
+                    spent.spent,
+                    spent.limit or "no limit",
+                    spent.remaining or "",
+                    spent.n_charges,
+                )
+                for spent in book.spent(name)
+            ]
+            table(("kind", "unit", "spent", "limit", "remaining", "charges"), rows, title=f"population {name}")
+        lines = [(entry.at[:19], entry.who, entry.population or "", entry.what, _details(entry.details)) for entry in history]
+        table(("when (UTC)", "who", "population", "what", "details"), lines, title="history")
+
+
+@app.command()
+def limit(
+    population: Name,
+    epsilon: Annotated[float | None, typer.Option(help="The most that may be spent (differential privacy).")] = None,
+    delta: Annotated[float | None, typer.Option(help="At this delta.")] = None,
+    epsilon_per_m: Annotated[float | None, typer.Option(help="The most per metre (geo-indistinguishability).")] = None,
+    unit: Annotated[str, typer.Option(help="point, trip, user_day or user.")] = "user",
+    ledger: LedgerUrl = None,
+) -> None:
+    """Set what an account may spend; earlier limits stay in the history."""
+    with open_ledger(ledger) as book:
+        kind = "geoind" if epsilon_per_m is not None else "dp"
+        set_limit = book.limit(population, kind=kind, unit=unit, epsilon=epsilon, delta=delta, epsilon_per_m=epsilon_per_m)
+        typer.echo(f"The limit of {population!r} is now {set_limit.amount}.")
+        _warn_when_over(book, population)
+
+
+@app.command()
+def plan(
+    what: Annotated[str, typer.Argument(metavar="MECHANISM|RECIPE.toml")],
+    population: Annotated[str | None, typer.Option("--population", help="Against this population's limits.")] = None,
+    settings: Settings = None,
+    space: SpaceSpec = None,
+    ledger: LedgerUrl = None,
+    json: Json = False,
+) -> None:
+    """What a release would cost and how far off it would be; nothing is spent."""
+    from murmurate.cli.recipe import build_mechanism, gather
+
+    recipe = gather(what, settings=settings, space=space, ledger=ledger, population=population)
+    mechanism, _ = build_mechanism(recipe)
+    with open_ledger(recipe.ledger) as book:
+        price = book.plan(recipe.population, mechanism.guarantee())
+        if json:
+            as_json(
+                {
+                    "mechanism": recipe.mechanism,
+                    "requested": _amount(price.requested),
+                    "spent_before": _amount(price.spent_before),
+                    "spent_after": _amount(price.spent_after),
+                    "remaining": _amount(price.remaining),
+                    "allowed": price.allowed,
+                    "expected_error": mechanism.expected_error(),
+                    "notes": list(price.notes),
+                }
+            )
+            return
+        typer.echo(f"{recipe.mechanism}: asks for {price.requested or 'nothing that adds up'}")
+        typer.echo(f"Promise: {mechanism.guarantee().words()}")
+        typer.echo(f"Expected error: {mechanism.expected_error()}")
+        for line in price.lines:
+            left = f"{line.after.remaining} would remain" if line.after.limit else "no limit"
+            typer.echo(
+                f"  {line.requested.unit}: {line.before.spent} spent, {line.after.spent} after; "
+                f"{left if line.allowed else 'over the limit of ' + str(line.before.limit)}"
+            )
+        for note in price.notes:
+            typer.echo(f"Note: {note}")
+        typer.echo("Nothing was spent." if price.allowed else "This would be refused. Nothing was spent.")
+
+
+@app.command()
+def attach(
+    population: Name,
+    source: Annotated[str, typer.Argument(metavar="FILE", help="The file whose people they are.")],
+    create: Annotated[bool, typer.Option("--create", help="Make the population if it is new.")] = False,
+    override_overlap: Override = False,
+    ledger: LedgerUrl = None,
+    layout: Layout = None,
+    time_zone: Zone = None,
+    column: Columns = None,
+) -> None:
+    """Say whose data a file holds, so that it spends their budget."""
+    from murmurate.cli.choices import read_private
+
+    private = read_private(source, layout=layout, time_zone=time_zone, column=column)
+    with open_ledger(ledger) as book:
+        book.attach(private.identity, population, create=create, override_overlap=override_overlap)
+        typer.echo(f"{source} now belongs to population {population!r} in {book.url}.")
+
+
+@app.command()
+def backup(path: Annotated[Path, typer.Argument(help="The file to write.")], ledger: LedgerUrl = None) -> None:
+    """A consistent copy in one SQLite file, itself a ledger."""
+    with open_ledger(ledger) as book:
+        typer.echo(f"{book.url} was copied to {book.backup(path)}.")
+
+
+@app.command()
+def check(ledger: LedgerUrl = None) -> None:
+    """Go through every line from the first on; damage and editing show."""
+    with open_ledger(ledger) as book:
+        found = book.verify()
+        typer.echo(f"{book.url}: {found.n_lines} lines and {found.n_debits} debits hold; chain ends in {found.digest[:16]}.")
+
+
+@app.command()
+def forget(
+    release: Annotated[str, typer.Argument(help="A release folder or a release id.")],
+    ledger: LedgerUrl = None,
+) -> None:
+    """Delete what pairs a release with its originals."""
+    from murmurate.core.manifest import read_manifest
+    from murmurate.door import forget_pairing
+
+    release_id = read_manifest(Path(release)).release_id if Path(release).is_dir() else release
+    with open_ledger(ledger) as book:
+        gone = forget_pairing(book, release_id)
+        typer.echo(
+            "Deleted: nothing links this release to its originals any more." if gone else f"Nothing was kept for {release_id}."
+        )
+
+
+def _amount(amount: object) -> dict[str, object] | None:
+    return None if amount is None else dict(vars(amount))
+
+
+def _account(spent: object) -> dict[str, object]:
+    values = vars(spent)
+    return {"spent": _amount(values["spent"]), "limit": _amount(values["limit"]), "charges": values["n_charges"]}
+
+
+def _details(details: dict[str, object]) -> str:
+    shown = {
+        key: value
+        for key, value in details.items()
+        if key in ("release_id", "mechanism", "kind", "unit", "epsilon", "delta", "n_people")
+    }
+    return ", ".join(f"{key}={value}" for key, value in shown.items())
+
+
+def _warn_when_over(book: Ledger, population: str) -> None:
+    for spent in book.spent(population):
+        if not spent.within:
+            typer.echo(f"Notice: {spent.spent} is spent already, more than this limit; nothing more can be.", err=True)
