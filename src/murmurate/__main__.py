@@ -1,0 +1,5 @@
+"""`python -m murmurate`."""
+
+from murmurate.cli import main
+
+main()
