@@ -42,7 +42,7 @@ def to_cells(
     else:
         cells = locate(trips, grid=grid)[0]
     if hour and "hour" not in cells.columns:
-        cells = with_hour(cells, visit_s=slot_s or 0)
+        cells = trip_hour(cells, visit_s=slot_s or 0)[0]
     cells = merge_repeats(cells)[0]
     return cells.take_trips(np.diff(cells.offsets) >= min_visits)
 
@@ -75,8 +75,11 @@ def fill_gaps(trips: Trips, *, slot_s: int = 60, under_s: int = 300) -> tuple[Tr
 
     The line runs between rows and columns and is truncated to whole ones; longer gaps stay as they are.
     """
-    positive("under_s", under_s)
+    whole("slot_s", slot_s, at_most=86_400)
+    positive("under_s", under_s, at_most=86_400)
     grid = _grid_of(trips)
+    if not trips.has_time:
+        raise InputError("gaps need a datetime; these trips have none.")
     row, column = grid.row_column(trips.cell)
     slot = trips.time_us // (slot_s * SECOND_US)
     first, filled_slot, filled_row, filled_column = _interpolate(trips.offsets, slot, row, column, under_s / slot_s)
@@ -95,8 +98,8 @@ def merge_repeats(trips: Trips) -> tuple[Trips, Removed]:
     return merged, difference("merge_repeats", trips, merged, "a visit of the same cell as before")
 
 
-def with_hour(trips: Trips, *, visit_s: int = 0) -> Trips:
-    """Trips with `hour`: the local hour of day in which the larger part of the trip lies, the earlier where equal.
+def trip_hour(trips: Trips, *, visit_s: int = 0) -> tuple[Trips, Removed]:
+    """Add `hour`: the local hour of day in which the larger part of the trip lies, the earlier where equal.
 
     The trip lasts from its first to its last time and `visit_s` more (the length of a slot).
     """
@@ -106,7 +109,9 @@ def with_hour(trips: Trips, *, visit_s: int = 0) -> Trips:
     wall_us = wall.gather(trips.offsets[:-1]).to_physical().to_numpy()
     lasts_us = trips.time_us[trips.offsets[1:] - 1] - trips.time_us[trips.offsets[:-1]] + visit_s * SECOND_US
     hour = main_hour(wall_us, lasts_us)
-    return trips.with_columns({"hour": np.repeat(hour, np.diff(trips.offsets))})
+    return trips.with_columns({"hour": np.repeat(hour, np.diff(trips.offsets))}), Removed(
+        "trip_hour", 0, 0, "nothing is removed"
+    )
 
 
 def main_hour(start_us: Integers, lasts_us: Integers) -> Integers:

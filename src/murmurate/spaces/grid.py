@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MOST_CELLS = 10_000_000
 """More is a slip of the keyboard (a cell size in degrees, a box of the world), not a grid to publish on."""
 
+SMALLEST_CELL_M = 0.1
+
 MOST_TABLE_ENTRIES = 250_000_000
 
 _SLIVER = 1e-6
@@ -50,7 +52,9 @@ class Grid:
 
     def __post_init__(self) -> None:
         _check_box(self.south, self.west, self.north, self.east)
-        positive("cell_m", self.cell_m)
+        positive("cell_m", self.cell_m, at_most=40_000_000)
+        if self.cell_m < SMALLEST_CELL_M:
+            raise ParameterError(f"cell_m is in metres, and at least {SMALLEST_CELL_M:g}; got {self.cell_m!r}.")
         for name in ("south", "west", "north", "east", "cell_m"):
             object.__setattr__(self, name, float(getattr(self, name)))
         rows, columns = (_count(extent) for extent in self._extent_in_cells())

@@ -1,0 +1,140 @@
+"""Where trips begin and end, and which of them stay; each step also tells the custodian how many went."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import date
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from murmurate.core.parameters import one_of, positive, whole
+from murmurate.core.space import Integers
+from murmurate.core.trips import Trips
+from murmurate.errors import InputError, ParameterError
+from murmurate.ingest.calendars import holidays_between
+from murmurate.ingest.removed import Removed, difference
+
+MONDAY_TO_FRIDAY = (0, 1, 2, 3, 4)
+
+
+def split_gaps(trips: Trips, *, max_gap_s: float = 300.0) -> tuple[Trips, Removed]:
+    """Begin a new trip after every pause longer than `max_gap_s`; if there is any, trips are numbered anew, in order."""
+    after = _long_pause(trips, max_gap_s)
+    split = trips if not after.any() else _numbered(trips, after | _first_points(trips), np.ones(trips.n_points, dtype=bool))
+    return split, difference("split_gaps", trips, split, f"split at pauses over {max_gap_s:g} s")
+
+
+def drop_gappy(trips: Trips, *, max_gap_s: float = 300.0) -> tuple[Trips, Removed]:
+    """Leave out trips with a pause longer than `max_gap_s`."""
+    gappy = np.bincount(trips.point_trip, _long_pause(trips, max_gap_s), minlength=trips.n_trips) > 0
+    return _choose("drop_gappy", trips, ~gappy, f"trips with a pause over {max_gap_s:g} s")
+
+
+def occupied_runs(trips: Trips, *, column: str = "occupied") -> tuple[Trips, Removed]:
+    """Keep only the points with a passenger (`column` true or 1); every unbroken run of them is a trip of its own."""
+    if column not in trips.columns:
+        raise InputError(f"there is no column {column!r}; these trips have {', '.join(trips.columns)}.")
+    flag = trips.table[column]
+    if flag.null_count() or not (flag.dtype == pl.Boolean or (flag.dtype.is_numeric() and flag.is_in([0, 1]).all())):
+        raise InputError(f"column {column!r} must hold only 0 and 1, or true and false; it is of type {flag.dtype}.")
+    occupied = flag.cast(pl.Boolean).to_numpy()
+    if occupied.all():
+        runs = trips
+    else:
+        begins = _first_points(trips)
+        begins[1:] |= ~occupied[:-1]
+        runs = _numbered(trips, begins & occupied, occupied)
+    return runs, difference("occupied_runs", trips, runs, f"points where {column} is 0")
+
+
+def keep_days(
+    trips: Trips,
+    *,
+    weekdays: Collection[int] = MONDAY_TO_FRIDAY,
+    holidays: str | Collection[date] = (),
+    time_zone: str | None = None,
+    by: Literal["trip", "point"] = "trip",
+) -> tuple[Trips, Removed]:
+    """Keep the given days of the week (0 is Monday) that are no holidays, as the calendar stands in `time_zone`.
+
+    `holidays` is a name of `murmurate.ingest.calendars` ("US", "FI", "PT", "HU", "CN_fixed") or a collection of dates;
+    `time_zone` is the trips' own unless given. A trip belongs to the day it begins on; `by="point"` judges every point.
+    """
+    one_of("by", by, ("trip", "point"))
+    for day in weekdays:
+        whole("weekdays", day, at_least=0, at_most=6)
+    if trips.has_time:
+        local = trips if time_zone is None else Trips(trips.table, trips.space, time_zone)
+        days = local.local_day
+        good = np.isin((days + 3) % 7, list(weekdays)) & ~np.isin(days, _holiday_numbers(days, holidays))
+    elif "weekday" in trips.columns and not holidays:
+        good = np.isin(trips.table["weekday"].to_numpy(), list(weekdays))
+    else:
+        raise InputError("days need a datetime (or a weekday column, and then no holidays); these trips have none.")
+    if by == "trip":
+        return _choose("keep_days", trips, good[trips.offsets[:-1]], "trips begun on other days or holidays")
+    kept = trips if good.all() else trips.take_points(good)
+    return kept, difference("keep_days", trips, kept, "points on other days or holidays")
+
+
+def drop_brief(trips: Trips, *, min_duration_s: float) -> tuple[Trips, Removed]:
+    """Leave out trips that last less than `min_duration_s` from first to last point."""
+    positive("min_duration_s", min_duration_s)
+    _need_time(trips)
+    lasts_us = trips.time_us[trips.offsets[1:] - 1] - trips.time_us[trips.offsets[:-1]]
+    return _choose("drop_brief", trips, lasts_us >= min_duration_s * 1e6, f"trips shorter than {min_duration_s:g} s")
+
+
+def drop_single_visits(trips: Trips, *, min_visits: int = 2) -> tuple[Trips, Removed]:
+    """Leave out trips of fewer than `min_visits` points or visits."""
+    whole("min_visits", min_visits)
+    enough = np.diff(trips.offsets) >= min_visits
+    return _choose("drop_single_visits", trips, enough, f"trips of fewer than {min_visits} visits")
+
+
+def _choose(step: str, trips: Trips, good: NDArray[np.bool_], why: str) -> tuple[Trips, Removed]:
+    kept = trips if good.all() else trips.take_trips(good)
+    return kept, difference(step, trips, kept, why)
+
+
+def _long_pause(trips: Trips, max_gap_s: float) -> NDArray[np.bool_]:
+    """Where a point comes too long after the one before it in its trip."""
+    positive("max_gap_s", max_gap_s)
+    _need_time(trips)
+    after = np.zeros(trips.n_points, dtype=bool)
+    after[1:] = np.diff(trips.time_us) > max_gap_s * 1e6
+    return after & ~_first_points(trips)
+
+
+def _first_points(trips: Trips) -> NDArray[np.bool_]:
+    first = np.zeros(trips.n_points, dtype=bool)
+    first[trips.offsets[:-1]] = True
+    return first
+
+
+def _numbered(trips: Trips, begins: NDArray[np.bool_], keep: NDArray[np.bool_]) -> Trips:
+    """The points to keep, with a new integer `tid` from each beginning on."""
+    table = trips.table.with_columns(pl.Series("tid", np.cumsum(begins) - 1)).filter(pl.Series(keep))
+    return Trips(table, trips.space, trips.time_zone)
+
+
+def _holiday_numbers(days: Integers, holidays: str | Collection[date]) -> Integers:
+    """Holidays as days since 1970."""
+    if not len(days):
+        return np.zeros(0, dtype=np.int64)
+    if isinstance(holidays, str):
+        epoch = date(1970, 1, 1).toordinal()
+        holidays = holidays_between(
+            holidays, date.fromordinal(int(days.min()) + epoch), date.fromordinal(int(days.max()) + epoch)
+        )
+    if not all(isinstance(day, date) for day in holidays):
+        raise ParameterError("holidays must be the name of a calendar or dates.")
+    return np.array([day.toordinal() - date(1970, 1, 1).toordinal() for day in holidays], dtype=np.int64)
+
+
+def _need_time(trips: Trips) -> None:
+    if not trips.has_time:
+        raise InputError(f"this step needs a datetime; these trips have {', '.join(trips.columns)}.")

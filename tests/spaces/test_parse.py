@@ -1,0 +1,34 @@
+"""The words of --space."""
+
+import pytest
+
+from murmurate.errors import ParameterError
+from murmurate.spaces import Grid, Plane, parse
+
+
+def test_each_form_gives_its_space():
+    assert parse("grid:60.1,24.8,60.3,25.2:250") == Grid(60.1, 24.8, 60.3, 25.2, 250)
+    assert parse(" plane:60.17,24.94 ") == Plane(60.17, 24.94)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("", "plane:LAT,LNG"),
+        ("60,25", "plane:LAT,LNG"),
+        ("gird:60,24,61,25:250", "Did you mean 'grid'"),
+        ("grid:60,24,61,25", "grid:SOUTH"),
+        ("grid:60,24,61:250", "grid:SOUTH"),
+        ("grid:60,24,61,25:250:9", "grid:SOUTH"),
+        ("grid:60,24,61,x:250", "plain numbers"),
+        ("grid:nan,24,61,25:250", "south"),
+        ("grid:61,24,60,25:250", "below north"),
+        ("plane:60", "plane:LAT,LNG"),
+        ("plane:60;25", "plain numbers"),
+        ("plane:", "plain numbers"),
+        ("plane:95,0", "origin"),
+    ],
+)
+def test_other_words_are_refused(words, says):
+    with pytest.raises(ParameterError, match=says):
+        parse(words)
