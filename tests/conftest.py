@@ -6,8 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# No test is timed, and a first call may compile a kernel; the same examples every time.
+settings.register_profile("murmurate", deadline=None, derandomize=True)
+settings.load_profile("murmurate")
 
 
 @pytest.fixture(scope="session")
