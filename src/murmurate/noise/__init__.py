@@ -2,11 +2,10 @@
 
 from murmurate.noise.discrete import gaussian_integers, laplace_integers
 from murmurate.noise.lattice import planar_laplace
-from murmurate.noise.sphere import EARTH_RADIUS_M, geo_laplace
+from murmurate.noise.sphere import geo_laplace
 from murmurate.noise.stream import Randomness, secure, seeded
 
 __all__ = [
-    "EARTH_RADIUS_M",
     "Randomness",
     "gaussian_integers",
     "geo_laplace",

@@ -22,7 +22,7 @@ ATTEMPTS = 8192
 
 _WORDS_EACH = 4
 _SPARE = 16
-_SMALL = np.uint64(1 << 34)
+_SMALL = np.uint64(1 << 44)
 
 
 class Directions:
@@ -53,7 +53,7 @@ def _accepted(words, u, v, w, fraction, other):  # type: ignore[no-untyped-def] 
         third = words[at + 2]
         part = (np.float64(third) + 0.5) * 2.0**-64
         if third < _SMALL:
-            # once in 2^30: 64 bits are coarse so near to zero, where the longest radii come from, so take 64 more
+            # once in a million: 64 bits are coarse so near to zero, where the longest radii come from, so take 64 more
             if spare == words.size:
                 break
             part = (np.float64(third) + (np.float64(words[spare]) + 0.5) * 2.0**-64) * 2.0**-64

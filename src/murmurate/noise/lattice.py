@@ -2,11 +2,11 @@
 
 Noise and precision. The ideal noise has density epsilon^2/(2 pi) exp(-epsilon |z|): a uniform direction and a Gamma(2)
 radius. Adding it to a lattice point and rounding to the lattice is post-processing of the ideal mechanism, so epsilon
-per step holds exactly for it. What the machine adds: numbers come from 64-bit words (128 bits where the radius is most
-sensitive), and a computed offset differs from the ideal one by less than 2^-40 of its length outside an event of
-probability 2^-58 a point. For lengths up to 10^6 steps that moves the border of an output cell by less than 10^-6 of a
-step, and its probability by a factor within 1 ± 4 * 10^-6. The tail is not cut: the longest radius that can be drawn is
-beyond 120/epsilon, which the ideal law passes with probability below 2^-160.
+per step holds exactly for it. What the machine adds: numbers come from 64-bit words (128 bits where a small one decides
+the radius), and a computed offset differs from the ideal one by less than 2^-36 of its length or of 1/epsilon, whichever
+is greater, outside an event of probability 2^-50 a point. For 1/epsilon of 10 km on a lattice of 0.1 m the border of an
+output cell moves by less than 10^-5 of a step, and its probability by a factor within 1 ± 4 * 10^-5. The tail is not cut:
+the longest radius that can be drawn is beyond 120/epsilon, which the ideal law passes with probability below 2^-160.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ d being the great-circle distance. By symmetry its constant does not depend on w
 inequality alone gives epsilon per metre: no scale that depends on a private latitude enters. It is drawn as a uniform
 azimuth and a radius of density sin(r) exp(-epsilon r): a Gamma(2) radius kept with probability sin(r)/r. The destination
 is then rounded to microdegrees, which is post-processing. What the machine adds: numbers come from 64-bit words (128
-bits where the radius is most sensitive) and the destination is computed to better than 10^-5 of a lattice step, which
-moves the probability of an output cell by a factor within 1 ± 4 * 10^-5, outside an event of probability 2^-58 a point.
-The tail is not cut: every point of the sphere can be reached.
+bits where a small one decides the radius) and the destination of given numbers is computed to better than 10^-5 of a
+lattice step. For 1/epsilon up to 10 km both together move the probability of an output cell by a factor within
+1 ± 10^-4, outside an event of probability 2^-50 a point. The tail is not cut: every point of the sphere can be reached.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ from numpy.typing import NDArray
 from murmurate.core.parameters import positive
 from murmurate.errors import ParameterError
 from murmurate.noise.directions import Directions, nearest
+from murmurate.spaces.sphere import EARTH_RADIUS_M
 
 if TYPE_CHECKING:
     from murmurate.noise.stream import Randomness
 
 Microdegrees = NDArray[np.int32]
-
-EARTH_RADIUS_M = 6_371_008.8
-"""Mean radius of the Earth: the sphere on which distances are measured."""
 
 UDEG = math.pi / 180e6
 """Radians in a microdegree."""

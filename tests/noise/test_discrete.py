@@ -1,0 +1,95 @@
+"""Integer noise: right scale and law, by OpenDP and by the repeatable twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from brackets import assert_bracketed, discrete_gaussian_law, discrete_laplace_law
+from murmurate.errors import ParameterError
+from murmurate.noise import gaussian_integers, laplace_integers, secure, seeded
+
+SAMPLERS = {
+    "laplace": (laplace_integers, discrete_laplace_law()),
+    "gaussian": (gaussian_integers, discrete_gaussian_law()),
+}
+
+
+def zeros(n: int):
+    return np.zeros(n, dtype=np.int64)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("scale", [0.6, 1.0, 12.34, 5000.0])
+def test_the_repeatable_twin_is_bracketed(name, scale):
+    add, law = SAMPLERS[name]
+    rng = seeded(1)
+    assert_bracketed(lambda wanted: np.abs(add(zeros(40_000), scale=wanted, rng=rng)), law, scale)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("scale", [0.8, 12.34])
+def test_opendp_is_bracketed(name, scale):
+    add, law = SAMPLERS[name]
+    rng = secure()
+    assert_bracketed(lambda wanted: np.abs(add(zeros(6_000), scale=wanted, rng=rng)), law, scale)
+
+
+@pytest.mark.parametrize(
+    ("name", "rng", "n"), [(n, r, s) for n in SAMPLERS for r, s in ((seeded(2), 200_000), (secure(), 30_000))]
+)
+def test_each_value_has_its_probability(name, rng, n):
+    scale = 2.7
+    z = np.arange(-12, 13)
+    weight = np.exp(-np.abs(z) / scale) if name == "laplace" else np.exp(-0.5 * (z / scale) ** 2)
+    wide = np.arange(-200, 201)
+    total = (np.exp(-np.abs(wide) / scale) if name == "laplace" else np.exp(-0.5 * (wide / scale) ** 2)).sum()
+    draws = SAMPLERS[name][0](zeros(n), scale=scale, rng=rng)
+    for value, expected in zip(z, weight / total, strict=True):
+        assert abs((draws == value).mean() - expected) < 6 * np.sqrt(expected / n) + 1 / n
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_noise_is_added_to_the_values_and_they_stay(name):
+    values = np.array([-(2**40), 0, 7, 2**40])
+    kept = values.copy()
+    for rng in (seeded(1), secure()):
+        noisy = SAMPLERS[name][0](values, scale=3.0, rng=rng)
+        assert noisy.dtype == np.int64
+        assert np.abs(noisy - values).max() < 3.0 * 60
+    assert np.array_equal(values, kept)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_same_seed_same_noise_and_nothing_for_nothing(name):
+    add = SAMPLERS[name][0]
+    assert np.array_equal(add(zeros(5000), scale=4.0, rng=seeded(3)), add(zeros(5000), scale=4.0, rng=seeded(3)))
+    assert add(zeros(0), scale=4.0, rng=seeded(3)).size == 0
+    assert add(zeros(0), scale=4.0, rng=secure()).size == 0
+
+
+def test_secure_noise_does_not_repeat():
+    assert not np.array_equal(
+        laplace_integers(zeros(50), scale=9.0, rng=secure()), laplace_integers(zeros(50), scale=9.0, rng=secure())
+    )
+
+
+def test_tiny_scales_are_rounded_up_never_down():
+    draws = laplace_integers(zeros(2000), scale=1e-12, rng=seeded(4))
+    assert np.all(draws == 0)
+    wide = laplace_integers(zeros(2000), scale=2.0**45, rng=seeded(4))
+    assert stats.kstest(np.abs(wide) / 2.0**45, "expon").pvalue > 1e-6
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("scale", [0, -1.0, float("nan"), float("inf"), 2.0**46, "3", True])
+def test_senseless_scales_are_refused(name, scale):
+    with pytest.raises(ParameterError, match="scale"):
+        SAMPLERS[name][0](zeros(2), scale=scale, rng=seeded(1))
+
+
+@pytest.mark.parametrize("values", [np.zeros(3), np.zeros((2, 2), dtype=np.int64), np.array([2**62])])
+def test_values_that_are_not_safe_integers_are_refused(values):
+    with pytest.raises(ParameterError):
+        laplace_integers(values, scale=1.0, rng=seeded(1))
