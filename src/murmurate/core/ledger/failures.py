@@ -13,6 +13,7 @@ from murmurate.errors import LedgerDamaged, LedgerError
 _KNOWN: tuple[tuple[str, type[LedgerError], str], ...] = (
     ("not a database", LedgerDamaged, "is not a ledger (not an SQLite file). Name the right file, or put back a backup"),
     ("malformed", LedgerDamaged, "is damaged. Put back a backup"),
+    ("could not decode", LedgerDamaged, "is damaged. Put back a backup"),
     ("no such table", LedgerDamaged, "lacks a table. Put back a backup"),
     ("no such column", LedgerDamaged, "lacks a column. Put back a backup"),
     ("readonly", LedgerError, "is read-only, so no debit can be recorded. Make it and its folder writable"),
@@ -32,6 +33,8 @@ def explained(ledger: str) -> Iterator[None]:
     """Turn any failure of the database into a LedgerError that says what to do."""
     try:
         yield
+    except UnicodeError as error:  # SQLite hands on text that is not text
+        raise LedgerDamaged(f"the ledger {ledger} is damaged: {error}. Put back a backup; nothing was spent.") from error
     except (sa.exc.SQLAlchemyError, sqlite3.Error, OSError) as error:
         reason = str(getattr(error, "orig", None) or error).strip()
         for words, kind, meaning in _KNOWN:

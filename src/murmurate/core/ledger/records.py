@@ -37,6 +37,9 @@ class Record:
 
     def check_follows(self, seq: int, digest: str) -> None:
         """Refuse a line that was changed, or that does not follow the line with this number and digest."""
+        texts = (self.at, self.who, self.kind, self.body, self.previous, self.digest, self.population or "")
+        if not isinstance(self.seq, int) or not all(isinstance(text, str) for text in texts):  # SQLite does not insist
+            raise LedgerDamaged(f"the line after line {seq} of the ledger is not a line. {REMEDY}")
         if self.seq != seq + 1:
             raise LedgerDamaged(f"line {seq + 1} of the ledger is missing (line {self.seq} comes next). {REMEDY}")
         if self.previous != digest or self.digest != self.expected_digest():

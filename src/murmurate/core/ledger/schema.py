@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
+from murmurate.core.ledger.records import Record
+from murmurate.errors import LedgerDamaged
+
 VERSION = 2
 
 METADATA = sa.MetaData()
@@ -96,8 +99,6 @@ def make_append_only(connection: sa.Connection, table: sa.Table) -> None:
 def _to_version_2(connection: sa.Connection) -> None:
     """Version 1 left the uniqueness of release ids to the program; version 2 lets the database hold it."""
     CHARGED.create(connection)
-    from murmurate.core.ledger.records import Record
-
     rows = connection.execute(sa.select(RECORDS).where(RECORDS.c.kind == "debit").order_by(RECORDS.c.seq))
     for record in [Record(*row) for row in rows]:
         connection.execute(CHARGED.insert().values(release_id=record.values["release_id"], seq=record.seq))
@@ -117,6 +118,8 @@ def found_version(connection: sa.Connection) -> int | None:
 
 def migrate(connection: sa.Connection, version: int) -> None:
     """Lead older tables to the current version, inside the caller's transaction."""
+    if version not in STEPS:
+        raise LedgerDamaged(f"the ledger says it is of version {version}, which never was. Put back a backup.")
     while version < VERSION:
         STEPS[version](connection)
         version += 1

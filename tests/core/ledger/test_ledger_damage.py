@@ -1,0 +1,280 @@
+"""A ledger that cannot be trusted or reached spends nothing and says why."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from murmurate.core.guarantee import DP, Unit
+from murmurate.core.ledger import Ledger, sqlite_file
+from murmurate.core.trips import Identity
+from murmurate.errors import LedgerDamaged, LedgerError, LedgerVersion, MurmurateError
+
+PROMISE = DP(epsilon=0.1, unit=Unit(name="user"))
+
+
+def charge(ledger, release_id):
+    return ledger.charge("town", PROMISE, mechanism="m", parameters={}, release_id=release_id)
+
+
+def fill(address, n=5):
+    with Ledger(address) as ledger:
+        ledger.population_of(Identity("one", ("a", "b")), population="town", create=True)
+        ledger.limit("town", epsilon=1.0)
+        for k in range(n):
+            charge(ledger, f"r{k}")
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    fill(path)
+    return path
+
+
+def raw(path, *statements):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def drop_triggers(path):
+    with closing(sqlite3.connect(path)) as connection:
+        names = [row[0] for row in connection.execute("select name from sqlite_master where type = 'trigger'")]
+    raw(path, *(f"drop trigger {name}" for name in names))
+
+
+@pytest.mark.parametrize("table", ["ledger", "version", "record", "people", "charged"])
+@pytest.mark.parametrize("action", ["update murmurate_{0} set {1} = {1}", "delete from murmurate_{0}"])
+def test_the_database_itself_refuses_changes(address, request, table, action):
+    fill(address, 1)
+    column = {"ledger": "purpose", "version": "since", "record": "body", "people": "hashes", "charged": "seq"}[table]
+    statement = action.format(table, column)
+    if address.startswith("postgresql"):
+        import subprocess
+
+        with pytest.raises(subprocess.CalledProcessError) as refused:
+            request.getfixturevalue("postgres").sql(address, statement)
+        assert b"append-only" in refused.value.stderr
+        with pytest.raises(subprocess.CalledProcessError):
+            request.getfixturevalue("postgres").sql(address, f"truncate murmurate_{table}")
+    else:
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            raw(address, statement)
+    with Ledger(address) as ledger:
+        assert ledger.verify().n_debits == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update murmurate_record set body = replace(body, '0.1', '0.01') where seq = 6",
+        "update murmurate_record set who = 'nobody' where seq = 5",
+        "update murmurate_record set population = 'village' where seq = 5",
+        "delete from murmurate_record where seq = 6",
+        "delete from murmurate_record",
+        "update murmurate_record set digest = 'x' where seq = 9",
+        "update murmurate_ledger set purpose = 'demo'",
+        "delete from murmurate_ledger",
+    ],
+)
+def test_a_changed_line_is_found(file, change):
+    drop_triggers(file)
+    raw(file, change)
+    with pytest.raises(LedgerDamaged):
+        Ledger(file)
+
+
+def test_changes_on_a_server_are_found(postgres):
+    address = postgres.new_database()
+    fill(address)
+    postgres.sql(
+        address,
+        "alter table murmurate_record disable trigger all; update murmurate_record set body = replace(body, '0.1', '0.01')",
+    )
+    with pytest.raises(LedgerDamaged):
+        Ledger(address)
+
+
+def test_changed_people_are_found(file):
+    drop_triggers(file)
+    raw(file, "update murmurate_people set hashes = x'0011223344556677'")
+    with Ledger(file) as ledger:
+        with pytest.raises(LedgerDamaged, match="people"):
+            ledger.verify()
+        with pytest.raises(LedgerDamaged, match="people"):
+            ledger.attach(Identity("two", ("c",)), "village", create=True)
+
+
+def test_a_line_lost_while_open_is_found(file):
+    with Ledger(file) as ledger:
+        drop_triggers(file)
+        raw(file, "delete from murmurate_record where seq = 9")
+        with pytest.raises(LedgerDamaged, match="was there"):
+            charge(ledger, "more")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not a database, but long enough to look like some file" * 40, b"SQLite format 3\x00"]
+)
+def test_what_is_no_database_is_refused_and_left_alone(tmp_path, content):
+    path = tmp_path / "ledger.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(LedgerDamaged):
+        Ledger(path)
+    assert path.read_bytes() == content
+
+
+def test_another_sqlite_file_is_not_taken_over(tmp_path):
+    path = tmp_path / "other.sqlite"
+    raw(path, "create table cats (name text)")
+    with pytest.raises(LedgerDamaged, match="no ledger"):
+        Ledger(path)
+
+
+def test_a_folder_is_no_ledger(tmp_path):
+    with pytest.raises(LedgerError, match="not a file"):
+        Ledger(tmp_path)
+
+
+def test_every_truncation_is_refused(file):
+    whole = file.read_bytes()
+    for size in (1, 50, 99, 4096, 8192, len(whole) // 2, len(whole) - 4096, len(whole) - 1):
+        file.write_bytes(whole[:size])
+        with pytest.raises(LedgerError):
+            Ledger(file).verify()
+
+
+def test_flipped_bytes_never_free_budget(file):
+    """Whatever byte is hit: refused in words, or every debit is still counted."""
+    whole = file.read_bytes()
+    dice = random.Random(7)
+    refused = 0
+    for _ in range(150):
+        bad = bytearray(whole)
+        bad[dice.randrange(len(bad))] ^= 1 << dice.randrange(8)
+        file.write_bytes(bytes(bad))
+        try:
+            with Ledger(file) as ledger:
+                line = next(line for line in ledger.spent("town") if line.spent.unit == "user")
+        except MurmurateError:
+            refused += 1
+        else:
+            assert (line.spent.epsilon, line.n_charges, line.limit.epsilon) == (0.5, 5, 1.0)
+    assert refused > 10
+
+
+def test_a_newer_version_is_refused_untouched(address, request):
+    fill(address, 1)
+    statement = "insert into murmurate_version values (99, 'tomorrow')"
+    if address.startswith("postgresql"):
+        request.getfixturevalue("postgres").sql(address, statement)
+    else:
+        raw(address, statement)
+    with pytest.raises(LedgerVersion, match="version 99"):
+        Ledger(address)
+
+
+def test_a_line_of_an_unknown_kind_is_never_skipped(file):
+    from murmurate.core.ledger.records import next_record
+
+    with Ledger(file) as ledger:
+        state = ledger.verify()
+    line = next_record(seq=state.n_lines, previous=state.digest, who="x", kind="refund", population="town", values={})
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("insert into murmurate_record values (?,?,?,?,?,?,?,?)", tuple(line.__dict__.values()))
+    with pytest.raises(LedgerVersion, match="refund"):
+        Ledger(file)
+
+
+def test_a_held_ledger_says_so(file, monkeypatch):
+    monkeypatch.setattr(sqlite_file, "WAIT_S", 0.05)
+    with Ledger(file) as ledger:
+        with closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("begin immediate")
+            with pytest.raises(LedgerError, match="held by another process"):
+                charge(ledger, "late")
+        assert ledger.verify().n_debits == 5
+
+
+def test_a_held_server_says_so(postgres, monkeypatch):
+    import psycopg
+
+    address = postgres.new_database()
+    fill(address, 1)
+    monkeypatch.setattr(sqlite_file, "WAIT_S", 1)
+    with Ledger(address) as ledger, psycopg.connect(address) as other:
+        other.execute("lock table murmurate_record in exclusive mode")
+        with pytest.raises(LedgerError, match="held by another process"):
+            charge(ledger, "late")
+
+
+def test_a_read_only_ledger_spends_nothing(file):
+    """As an ordinary user, because root may write anything."""
+    file.chmod(0o444)
+    file.parent.chmod(0o555)
+    parents = [folder for folder in file.parents if folder.is_dir() and not folder.stat().st_mode & 0o005]
+    if os.geteuid() == 0 and parents:
+        for folder in parents:
+            folder.chmod(folder.stat().st_mode | 0o055)
+    code = _as_ordinary_user(lambda: _refused_as_read_only(file))
+    file.parent.chmod(0o755)
+    file.chmod(0o644)
+    assert code == 0
+    with Ledger(file) as ledger:
+        assert ledger.verify().n_debits == 5
+
+
+def _refused_as_read_only(file):
+    with Ledger(file) as ledger:
+        assert len(ledger.history()) == 9
+        try:
+            charge(ledger, "late")
+        except LedgerError as error:
+            return "read-only" in str(error)
+    return False
+
+
+def _as_ordinary_user(check):
+    if os.geteuid() != 0:
+        return 0 if check() else 1
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgid(65534)
+            os.setuid(65534)
+            os._exit(0 if check() else 1)
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_place_nobody_can_write_to(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(LedgerError, match="no ledger can be made"):
+        Ledger(tmp_path / "file" / "ledger.sqlite")
+
+
+def test_a_server_that_is_down_spends_nothing(tmp_path):
+    pytest.importorskip("psycopg")
+    with pytest.raises(LedgerError, match="cannot be used") as refused:
+        Ledger(f"postgresql://ann:secret@/x?host={tmp_path}")
+    assert "secret" not in str(refused.value)
+
+
+def test_a_database_that_does_not_exist(postgres):
+    with pytest.raises(LedgerError, match="does not exist|missing"):
+        Ledger(postgres.address("nowhere"))
+
+
+def test_the_password_is_never_shown(postgres):
+    address = postgres.new_database().replace("postgres@", "postgres:hunter2@")
+    with Ledger(address) as ledger:
+        assert "hunter2" not in ledger.url + repr(ledger)
