@@ -57,6 +57,25 @@ class Trips:
             raise ParameterError(f"time_zone must be an IANA name such as 'Europe/Helsinki'; got {self.time_zone!r}.") from None
         object.__setattr__(self, "table", _canonical(self.table))
 
+    @classmethod
+    def _trusted(
+        cls,
+        table: pl.DataFrame,
+        *,
+        space: Space | None = None,
+        time_zone: str = "UTC",
+        source: Identity | None = None,
+        offsets: Integers | None = None,
+        user_offsets: Integers | None = None,
+    ) -> Trips:
+        """Trips of a table its maker has just checked, typed and sorted: readers and the door only."""
+        trips = object.__new__(cls)
+        for name, value in (("table", table), ("space", space), ("time_zone", time_zone), ("source", source)):
+            object.__setattr__(trips, name, value)
+        known = {"offsets": offsets, "user_offsets": user_offsets}
+        trips.__dict__.update({name: value for name, value in known.items() if value is not None})
+        return trips
+
     # -- what is there ---------------------------------------------------------------------------------------------
 
     @property

@@ -1,0 +1,139 @@
+"""Sorts runs of any order by person with bounded memory: buckets by a hash of the name, spilled to private files."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate.core.space import Integers
+from murmurate.errors import OutputError
+from murmurate.ingest.runs import Runs
+
+
+class WorkFolder:
+    """A folder only this account may open, gone when closed, collected or at exit."""
+
+    def __init__(self, parent: str | Path | None) -> None:
+        with _disk_errors(parent):
+            self.path = Path(tempfile.mkdtemp(prefix="murmurate-", dir=parent))
+        self._remove = weakref.finalize(self, shutil.rmtree, self.path, True)
+
+    def close(self) -> None:
+        """Delete it and everything in it."""
+        self._remove()
+
+    def write(self, name: str, runs: Runs) -> None:
+        """Keep runs under a name; degrees on the microdegree lattice take four bytes each."""
+        with _disk_errors(self.path):
+            _pack(runs.points).write_ipc(self.path / f"{name}.points", compression="uncompressed")
+            names = pl.DataFrame({"uid": runs.uid, "tid": runs.tid, "length": runs.lengths})
+            names.write_ipc(self.path / f"{name}.runs", compression="uncompressed")
+
+    def read(self, name: str) -> Runs:
+        """What was kept under a name."""
+        with _disk_errors(self.path):
+            points = _unpack(pl.read_ipc(self.path / f"{name}.points", memory_map=False))
+            names = pl.read_ipc(self.path / f"{name}.runs", memory_map=False)
+        return Runs(names["uid"], names["tid"], names["length"].to_numpy(), points)
+
+    def forget(self, name: str) -> None:
+        """Delete what was kept under a name."""
+        (self.path / f"{name}.points").unlink(missing_ok=True)
+        (self.path / f"{name}.runs").unlink(missing_ok=True)
+
+
+class Buckets:
+    """Takes runs in any order; gives back, bucket by bucket, all runs of some people."""
+
+    def __init__(self, count: int, hold_points: int, work_dir: str | Path | None) -> None:
+        self.count = count
+        self.hold_points = hold_points
+        self.work_dir = work_dir
+        self.folder: WorkFolder | None = None
+        self._held: list[list[Runs]] = [[] for _ in range(count)]
+        self._held_points = 0
+        self._spills: list[list[str]] = [[] for _ in range(count)]
+
+    def add(self, runs: Runs) -> None:
+        """Put each run into the bucket of its person."""
+        bucket = (runs.uid.cast(pl.String).hash(seed=0) % self.count).cast(pl.Int64).to_numpy()
+        order = np.argsort(bucket, kind="stable")
+        moved = runs.reordered(order)
+        ends = np.searchsorted(bucket[order], np.arange(self.count + 1))
+        for k in range(self.count):
+            if ends[k] < ends[k + 1]:
+                self._held[k].append(moved.slice(int(ends[k]), int(ends[k + 1])))
+        self._held_points += runs.n_points
+        if self._held_points > self.hold_points:
+            self._spill()
+
+    def __iter__(self) -> Iterator[Runs]:
+        """The buckets that have anything in them, once; each is forgotten as the next is asked for."""
+        for k in range(self.count):
+            spilled = [self.folder.read(name) for name in self._spills[k]] if self.folder else []
+            parts = [*spilled, *self._held[k]]
+            self._held[k] = []
+            if parts:
+                yield Runs.together(parts)
+            for name in self._spills[k]:
+                if self.folder:
+                    self.folder.forget(name)
+
+    def _spill(self) -> None:
+        self.folder = self.folder or WorkFolder(self.work_dir)
+        for k, parts in enumerate(self._held):
+            if parts:
+                name = f"bucket-{k}-{len(self._spills[k])}"
+                self.folder.write(name, Runs.together(parts))
+                self._spills[k].append(name)
+            self._held[k] = []
+        self._held_points = 0
+
+
+def _pack(points: pl.DataFrame) -> pl.DataFrame:
+    """Degrees as whole microdegrees where nothing is lost by it."""
+    packed = []
+    for name in ("lat", "lng"):
+        if name in points.columns:
+            whole, exact = _microdegrees(points[name].to_numpy())
+            if exact:
+                packed.append(pl.Series(name, whole))
+    return points.with_columns(packed)
+
+
+def _unpack(points: pl.DataFrame) -> pl.DataFrame:
+    packed = [name for name in ("lat", "lng") if name in points.columns and points.schema[name] == pl.Int32]
+    return points.with_columns(pl.col(name).cast(pl.Float64) / 1e6 for name in packed)
+
+
+@njit(cache=True, nogil=True)
+def _microdegrees(degrees: NDArray[np.float64]) -> tuple[NDArray[np.int32], bool]:
+    """Whole microdegrees, and whether every value comes back exactly."""
+    whole = np.empty(len(degrees), np.int32)
+    for k in range(len(degrees)):
+        whole[k] = np.int32(np.rint(degrees[k] * 1e6))
+        if whole[k] / 1e6 != degrees[k]:
+            return whole, False
+    return whole, True
+
+
+@contextmanager
+def _disk_errors(where: str | Path | None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"the work folder {where or tempfile.gettempdir()} cannot be used: {error.strerror or error}. "
+            "Name another with work_dir, on a disk with room for the data."
+        ) from error
+
+

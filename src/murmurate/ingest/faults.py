@@ -1,0 +1,174 @@
+"""Everything wrong with an input, gathered while it is read and raised at once."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from xml.parsers.expat import ExpatError
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from murmurate.errors import Fault, InputError, MurmurateError
+
+FIRST_ROWS = 5
+"""How many row numbers a message names."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the rows of a batch stand in their file; rows and lines count from 1."""
+
+    file: str | None = None
+    first_row: int = 1
+    first_line: int | None = None
+    """The file line of the first row, where each row is one line."""
+
+
+@dataclass
+class _Group:
+    count: int = 0
+    rows: list[int] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    sample: str | None = None
+
+
+class Faults:
+    """Faults grouped by file, column and reason, each with its count and its first rows."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str | None, str | None, str], _Group] = {}
+        self.remedies: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._groups)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def add(self, reason: str, *, file: str | None = None, column: str | None = None, remedy: str | None = None) -> None:
+        """A fault of a whole file or column."""
+        self._groups.setdefault((file, column, reason), _Group())
+        if remedy and remedy not in self.remedies:
+            self.remedies.append(remedy)
+
+    def add_rows(
+        self,
+        reason: str,
+        bad: NDArray[np.bool_] | pl.Series,
+        place: Place,
+        *,
+        column: str | None = None,
+        values: pl.Series | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        """A fault of the rows of a batch where `bad` holds; nothing when it holds nowhere."""
+        positions = np.flatnonzero(np.asarray(bad))
+        rows = positions + place.first_row
+        lines = positions + place.first_line if place.first_line is not None else None
+        sample = repr(values[int(positions[0])])[:60] if values is not None and len(positions) else None
+        self.add_numbered(reason, rows, file=place.file, column=column, lines=lines, sample=sample, remedy=remedy)
+
+    def add_numbered(
+        self,
+        reason: str,
+        rows: Sequence[int] | NDArray[np.int64],
+        *,
+        file: str | None,
+        column: str | None = None,
+        lines: Sequence[int] | NDArray[np.int64] | None = None,
+        sample: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        """A fault of rows told by number."""
+        if len(rows) == 0:
+            return
+        self.add(reason, file=file, column=column, remedy=remedy)
+        group = self._groups[(file, column, reason)]
+        group.count += len(rows)
+        room = FIRST_ROWS - len(group.rows)
+        group.rows += [int(row) for row in rows[:room]]
+        if lines is not None:
+            group.lines += [int(line) for line in lines[:room]]
+        group.sample = group.sample or sample
+
+    def listed(self) -> list[Fault]:
+        """The faults in the order they were first met."""
+        return [
+            Fault(_worded(reason, group), file=file, row=group.rows[0] if group.rows else None, column=column)
+            for (file, column, reason), group in self._groups.items()
+        ]
+
+    def raise_if_any(self) -> None:
+        """One InputError with everything, if there is anything."""
+        if self._groups:
+            raise InputError(self.listed(), " ".join(self.remedies) or None)
+
+
+def _worded(reason: str, group: _Group) -> str:
+    if not group.rows:
+        return reason
+    text = f"{reason}, such as {group.sample}" if group.sample else reason
+    if group.count > 1:
+        more = ", ..." if group.count > len(group.rows) else ""
+        text += f"; {group.count:,} rows: {', '.join(map(str, group.rows))}{more}"
+    if group.lines:
+        more = ", ..." if group.count > len(group.lines) else ""
+        text += f" (file line {', '.join(map(str, group.lines))}{more})"
+    return text
+
+
+FOREIGN = (
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,  # a BaseException: polars raises it where its native code panicked
+    OSError,
+    ValueError,  # pyarrow's and shapely's errors, bad unicode, numbers out of range
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    NotImplementedError,
+    OverflowError,
+    MemoryError,
+    RecursionError,
+    EOFError,
+    AssertionError,
+    ExpatError,
+    json.JSONDecodeError,
+    struct.error,
+    zlib.error,
+)
+"""What libraries raise on bytes that are not what they claim to be."""
+
+
+@contextmanager
+def guarded(faults: Faults, file: str | None) -> Iterator[None]:
+    """Turn whatever a library raises on bad bytes into a fault of this file."""
+    try:
+        yield
+    except InputError as error:
+        for fault in error.faults:
+            faults.add(fault.reason, file=fault.file or file, column=fault.column, remedy=error.remedy)
+    except MurmurateError:
+        raise
+    except FOREIGN as error:
+        faults.add(explain(error), file=file)
+
+
+def explain(error: BaseException) -> str:
+    """A library's error as a reason a custodian can act on."""
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, PermissionError):
+        return "permission denied: this account may not read it"
+    if isinstance(error, IsADirectoryError):
+        return "is a folder, where a file was expected"
+    if isinstance(error, MemoryError):
+        return "does not fit into memory; read it in parts with murmurate.ingest.scan"
+    words = str(error).strip().splitlines()
+    return f"cannot be read; it looks damaged or truncated ({type(error).__name__}: {(words[0] if words else '')[:160]})"

@@ -1,0 +1,222 @@
+"""Which files a source names, of which kind they are, and their fingerprint."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from murmurate.errors import InputError, ParameterError
+from murmurate.ingest.faults import Faults, explain
+
+KINDS = {
+    ".csv": "text",
+    ".tsv": "text",
+    ".tab": "text",
+    ".txt": "text",
+    ".parquet": "parquet",
+    ".geoparquet": "parquet",
+    ".pq": "parquet",
+    ".gpx": "gpx",
+    ".geojson": "geojson",
+    ".json": "geojson",
+}
+COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+BOMB_FLOOR_BYTES = 256 * 2**20
+"""Below this a file may expand by any factor."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file to read."""
+
+    path: Path
+    kind: str
+    root: Path | None = None
+    """The folder that was asked for, when it was one."""
+
+    @property
+    def name(self) -> str:
+        """The path as messages show it."""
+        return str(self.path)
+
+    @property
+    def stem(self) -> str:
+        """The name without folder and suffixes."""
+        return _bare(self.path).stem
+
+
+def find(
+    source: str | os.PathLike[str], faults: Faults, *, suffixes: Iterable[str] | None = None
+) -> tuple[list[SourceFile], list[str]]:
+    """The files of a path, folder or glob in the order of their names, and the names that were passed over.
+
+    With `suffixes` (a known layout) only these are wanted, and every file named outright is.
+    """
+    wanted = tuple(suffixes) if suffixes is not None else None
+    text = os.fspath(source)
+    if not isinstance(text, str) or "\0" in text or not text:
+        raise ParameterError(f"a source is a path, a glob or a frame; got {source!r}.")
+    path = Path(text)
+    try:
+        if path.is_dir():
+            return _in_folder(path, sorted(_walk(path)), faults, wanted)
+        if not path.exists() and glob.has_magic(text):
+            matches = sorted(Path(match) for match in glob.glob(text, recursive=True) if not Path(match).is_dir())
+            if not matches:
+                faults.add("no file matches this pattern", file=text)
+            return _in_folder(None, matches, faults, wanted)
+        return _one(path, faults, wanted), []
+    except OSError as error:
+        faults.add(explain(error), file=text)
+        return [], []
+
+
+def _one(path: Path, faults: Faults, wanted: tuple[str, ...] | None) -> list[SourceFile]:
+    if not _readable(path, faults):
+        return []
+    kind = _kind(path)
+    if wanted is not None:
+        return [SourceFile(path, kind or "text")]
+    if kind is None:
+        known = ", ".join(KINDS)
+        faults.add(
+            f"unknown kind of file: {path.suffix or 'no suffix'}",
+            file=str(path),
+            remedy=f"Known are {known}, and .gz and .zst of text.",
+        )
+        return []
+    return [SourceFile(path, kind)]
+
+
+def _in_folder(
+    root: Path | None, paths: Sequence[Path], faults: Faults, wanted: tuple[str, ...] | None
+) -> tuple[list[SourceFile], list[str]]:
+    files, passed = [], []
+    for path in paths:
+        kind = _kind(path)
+        fits = kind is not None if wanted is None else path.name.endswith(wanted)
+        if not fits:
+            passed.append(str(path))
+        elif _readable(path, faults):
+            files.append(SourceFile(path, kind or "text", root))
+    if root is not None and not files and not faults:
+        what = "no file of a known format" if wanted is None else f"no file ending in {' or '.join(wanted)}"
+        faults.add(f"a folder with {what} in it", file=str(root))
+    kinds = sorted({file.kind for file in files})
+    if wanted is None and len(kinds) > 1:
+        counts = ", ".join(f"{sum(file.kind == kind for file in files)} {kind}" for kind in kinds)
+        faults.add(
+            f"a mixture of formats ({counts})", file=str(root), remedy="Name one format with a pattern such as 'folder/*.csv'."
+        )
+        return [], passed
+    return files, passed
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Every file below a folder, hidden and marker files (`.x`, `_SUCCESS`) apart."""
+    for parent, folders, names in os.walk(folder, onerror=_raise):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        for name in names:
+            if not name.startswith((".", "_")):
+                yield Path(parent) / name
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _readable(path: Path, faults: Faults) -> bool:
+    """Whether this is a regular file with something in it that may be read; a fault otherwise."""
+    try:
+        state = path.stat()
+        if not stat.S_ISREG(state.st_mode):
+            faults.add("not a regular file", file=str(path))
+            return False
+        if state.st_size == 0:
+            faults.add("is empty (0 bytes)", file=str(path))
+            return False
+        with path.open("rb") as handle:
+            handle.read(1)
+    except OSError as error:
+        faults.add(explain(error), file=str(path))
+        return False
+    return True
+
+
+def _bare(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
+
+
+def _kind(path: Path) -> str | None:
+    kind = KINDS.get(_bare(path).suffix.lower())
+    return None if kind == "parquet" and path.suffix.lower() in COMPRESSED else kind
+
+
+# -- bytes ---------------------------------------------------------------------------------------------------------
+
+
+def chunks(path: Path, size: int, max_expansion: int) -> Iterator[bytes]:
+    """The bytes of a file, decompressed where they are gzip or zstd, `size` at a time."""
+    import pyarrow as pa
+
+    with path.open("rb") as raw:
+        magic = raw.read(4)
+        compression = next((name for start, name in _MAGIC.items() if magic.startswith(start)), None)
+        raw.seek(0)
+        if compression is None:
+            while chunk := raw.read(size):
+                yield chunk
+            return
+        most = max(BOMB_FLOOR_BYTES, max_expansion * path.stat().st_size)
+        total = 0
+        with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), compression) as stream:
+            while chunk := stream.read(size):
+                total += len(chunk)
+                if total > most:
+                    raise InputError(
+                        f"expands to more than {max_expansion} times its size: refused as a decompression bomb",
+                        "Decompress it yourself if it is right, or raise max_expansion.",
+                    )
+                yield chunk
+
+
+@dataclass(frozen=True)
+class Seal:
+    """How files stood when they were fingerprinted; they may not change while they are read."""
+
+    fingerprint: str
+    states: tuple[tuple[int, int, int], ...]
+
+
+def fingerprint(files: Sequence[SourceFile]) -> Seal:
+    """One hash over the bytes of all files; where files lie and what they are called plays no part."""
+    states = states_of(files)
+    digests = []
+    for file in files:
+        with file.path.open("rb") as handle:
+            digests.append(hashlib.file_digest(handle, "sha256").hexdigest())
+    whole = digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()
+    return Seal(whole, states)
+
+
+def states_of(files: Sequence[SourceFile]) -> tuple[tuple[int, int, int], ...]:
+    """Size, time of change and node of each file."""
+    found: list[Any] = [file.path.stat() for file in files]
+    return tuple((state.st_size, state.st_mtime_ns, state.st_ino) for state in found)
+
+
+@contextmanager
+def unchanged(files: Sequence[SourceFile], seal: Seal) -> Iterator[None]:
+    """Refuse files that change between their fingerprint and the end of the block."""
+    yield
+    if states_of(files) != seal.states:
+        raise InputError("a file was changed while it was read", "Read it again when nobody writes to it.")

@@ -1,0 +1,101 @@
+"""Tables already in memory: polars, pandas, pyarrow, geopandas, MovingPandas, trackintel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from murmurate.errors import ParameterError
+from murmurate.ingest.faults import Place
+from murmurate.ingest.formats.geometry import is_degrees
+from murmurate.ingest.points import Batch
+
+
+def batch_of(source: Any) -> Batch:
+    """The rows of a frame, as any file would give them."""
+    if isinstance(source, pl.DataFrame):
+        return Batch(source, Place())
+    if isinstance(source, pl.LazyFrame):
+        return Batch(source.collect(), Place())
+    if isinstance(source, (pa.Table, pa.RecordBatch)):
+        table = pa.Table.from_batches([source]) if isinstance(source, pa.RecordBatch) else source
+        return Batch(_polars(table), Place())
+    if _is_a(source, "movingpandas", "TrajectoryCollection"):
+        return _collection(source)
+    if _is_a(source, "movingpandas", "Trajectory"):
+        return _pandas(source.df, source.get_geom_col())
+    if _is_a(source, "pandas", "DataFrame"):
+        geometry = source.geometry.name if _is_a(source, "geopandas", "GeoDataFrame") and _has_geometry(source) else None
+        return _pandas(source, geometry)
+    raise ParameterError(
+        "a source is a path, a glob, or a frame of polars, pandas, pyarrow, geopandas, MovingPandas or trackintel; "
+        f"got {type(source).__name__}."
+    )
+
+
+def _is_a(source: Any, package: str, name: str) -> bool:
+    """Whether this is an instance, told without importing the package."""
+    return any(kind.__module__.split(".")[0] == package and kind.__name__ == name for kind in type(source).__mro__)
+
+
+def _has_geometry(source: Any) -> bool:
+    return getattr(source, "_geometry_column_name", None) in source.columns
+
+
+def _collection(source: Any) -> Batch:
+    """MovingPandas: an object is a person when one is named, else each trajectory is."""
+    frame = source.to_point_gdf()
+    trajectory = source.get_traj_id_col() if hasattr(source, "get_traj_id_col") else source.trajectories[0].get_traj_id_col()
+    person = getattr(source.trajectories[0], "obj_id_col", None) if source.trajectories else None
+    batch = _pandas(frame, source.trajectories[0].get_geom_col() if source.trajectories else None)
+    names = {trajectory: "tid", **({person: "uid"} if person and person != trajectory else {})}
+    table = batch.frame.rename(
+        {old: new for old, new in names.items() if old in batch.frame.columns and new not in batch.frame.columns}
+    )
+    if "uid" not in table.columns and "tid" in table.columns:
+        table = table.with_columns(uid=pl.col("tid"))
+    return Batch(table, batch.place, batch.crs)
+
+
+def _pandas(source: Any, geometry: str | None) -> Batch:
+    frame = source
+    crs: object = None
+    places: dict[str, pl.Series] = {}
+    if geometry is not None:
+        shapes = frame[geometry]
+        crs = None if shapes.crs is None or is_degrees(shapes.crs) else shapes.crs
+        places[geometry] = pl.Series(geometry, list(shapes.to_wkb()), dtype=pl.Binary)
+        frame = frame.drop(columns=geometry)
+    index = frame.index
+    if _is_a(index, "pandas", "DatetimeIndex"):
+        frame = frame.rename_axis(_free(index.name or "datetime", frame.columns)).reset_index()
+    elif index.names != [None] and all(name is not None and name not in frame.columns for name in index.names):
+        frame = frame.reset_index()
+    columns = [_series(str(name), frame.iloc[:, position]) for position, name in enumerate(frame.columns)]
+    seen: set[str] = set()
+    for column in columns:
+        if column.name in seen:
+            raise ParameterError(f"the frame has more than one column called {column.name!r}.")
+        seen.add(column.name)
+    return Batch(pl.DataFrame([*columns, *places.values()]), Place(), crs)
+
+
+def _free(name: str, taken: Any) -> str:
+    while name in taken:
+        name = f"index_{name}"
+    return name
+
+
+def _series(name: str, column: Any) -> pl.Series:
+    try:
+        array = pa.Array.from_pandas(column)
+    except (pa.ArrowException, ValueError, TypeError):  # objects of several kinds: their text, so that faults can be told
+        array = pa.array([None if missing else str(value) for value, missing in zip(column, column.isna(), strict=True)], pa.string())
+    return _polars(pa.table({name: array}))[name]
+
+
+def _polars(table: pa.Table) -> pl.DataFrame:
+    frame = pl.from_arrow(table)
+    return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()

@@ -1,0 +1,113 @@
+"""GeoJSON: points with properties, and lines with a list of times (or none)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from murmurate.errors import Fault, InputError
+from murmurate.ingest.columns import NAMES
+from murmurate.ingest.faults import Faults, Place
+from murmurate.ingest.files import SourceFile, chunks
+from murmurate.ingest.options import ReadOptions
+from murmurate.ingest.points import Batch
+
+MAX_BYTES = 2**30
+"""JSON is parsed whole; larger files belong into Parquet or CSV."""
+
+_TIMES = ("times", "coordtimes", "timestamps", "datetimes")
+_TRIP_NAMES = frozenset(name for tier in NAMES["tid"] for name in tier)
+
+
+def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[Batch]:
+    """The points of a GeoJSON file; a line gives a trip, told by its tid or its place in the file. A row is a feature."""
+    raw = bytearray()
+    for chunk in chunks(file.path, 2**24, options.max_expansion):
+        raw += chunk
+        if len(raw) > MAX_BYTES:
+            raise InputError([Fault("GeoJSON of more than 1 GiB", file=file.name)], "Convert it to Parquet or CSV.")
+    try:
+        content = json.loads(raw)
+    except ValueError as error:
+        raise InputError([Fault(f"not JSON, or truncated: {error}", file=file.name)]) from None
+    features = content.get("features") if isinstance(content, dict) else None
+    if not isinstance(features, list):
+        raise InputError([Fault("not a GeoJSON FeatureCollection: it has no list of features", file=file.name)])
+    records: list[dict[str, Any]] = []
+    for number, feature in enumerate(features, start=1):
+        reason = _take(feature, number, records)
+        if reason:
+            faults.add_numbered(reason, [number], file=file.name)
+    keys: dict[str, None] = {}
+    for record in records:
+        keys.update(dict.fromkeys(record))
+    columns = [_column(key, [record.get(key) for record in records]) for key in keys]
+    frame = pl.DataFrame(columns) if columns else pl.DataFrame(schema={"uid": pl.String, "lat": pl.Float64, "lng": pl.Float64})
+    yield Batch(frame, Place(file.name))
+
+
+def _take(feature: Any, number: int, records: list[dict[str, Any]]) -> str | None:
+    """Add the points of a feature; the reason why not, if so."""
+    if not isinstance(feature, dict) or not isinstance(feature.get("geometry"), dict):
+        return "a feature without a geometry"
+    properties = feature.get("properties") or {}
+    if not isinstance(properties, dict):
+        return "properties that are not an object"
+    shape, places = feature["geometry"].get("type"), feature["geometry"].get("coordinates")
+    if shape == "Point":
+        if not _is_place(places):
+            return "a point without two coordinates"
+        records.append({**_plain(properties), "lat": places[1], "lng": places[0]})
+        return None
+    if shape not in ("LineString", "MultiPoint"):
+        return f"a geometry that is neither Point nor LineString: {shape!r:.40}"
+    if not isinstance(places, list) or not all(_is_place(place) for place in places):
+        return "a line whose coordinates are not pairs"
+    times = _times(properties)
+    if times is not None and len(times) != len(places):
+        return f"{len(times)} times for {len(places)} coordinates"
+    named = _plain(properties)
+    if not any(key.lower() in _TRIP_NAMES for key in named):
+        named["tid"] = number
+    for position, place in enumerate(places):
+        record = {**named, "lat": place[1], "lng": place[0]}
+        if times is not None:
+            record["datetime"] = times[position]
+        records.append(record)
+    return None
+
+
+def _is_place(place: Any) -> bool:
+    return (
+        isinstance(place, list)
+        and len(place) >= 2
+        and all(isinstance(part, (int, float)) and not isinstance(part, bool) for part in place[:2])
+    )
+
+
+def _plain(properties: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in properties.items() if not isinstance(value, (list, dict))}
+
+
+def _times(properties: dict[str, Any]) -> list[Any] | None:
+    for key, value in properties.items():
+        if isinstance(value, list) and (key.lower() in _TIMES or any(key.lower() in tier for tier in NAMES["datetime"])):
+            return value
+        if key.lower() == "coordinateproperties" and isinstance(value, dict) and isinstance(value.get("times"), list):
+            return list(value["times"])
+    return None
+
+
+def _column(name: str, values: list[Any]) -> pl.Series:
+    """Values of one kind keep it; a mixture becomes text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int} and all(value is None or -(2**63) <= value < 2**63 for value in values):
+        return pl.Series(name, values, dtype=pl.Int64)
+    if kinds and kinds <= {int, float}:
+        return pl.Series(name, [None if value is None else float(value) for value in values], dtype=pl.Float64)
+    if kinds == {bool}:
+        return pl.Series(name, values, dtype=pl.Boolean)
+    return pl.Series(name, [None if value is None else str(value) for value in values], dtype=pl.String)

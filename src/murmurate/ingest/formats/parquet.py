@@ -1,0 +1,89 @@
+"""Parquet and GeoParquet, row group by row group, only the columns that are wanted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from murmurate.errors import Fault, InputError
+from murmurate.ingest.columns import recognise
+from murmurate.ingest.faults import Faults, Place
+from murmurate.ingest.files import SourceFile
+from murmurate.ingest.formats.geometry import is_degrees
+from murmurate.ingest.options import ReadOptions
+from murmurate.ingest.points import Batch
+
+BATCH_ROWS = 2**20
+_ROWS_PER_BYTE = 50
+"""No table of traces packs more rows into a byte; one that claims to is a bomb."""
+
+
+def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[Batch]:
+    """The rows of a Parquet file."""
+    with file.path.open("rb") as handle:
+        table = _open(handle, file, [])
+        schema = table.schema_arrow
+        found, problems = recognise(schema.names, options.columns)
+        if problems:  # let the checker say what is wrong with the names
+            yield Batch(pl.DataFrame(schema=dict.fromkeys(schema.names, pl.String)), Place(file.name))
+            return
+        wanted = _wanted(schema, found, options)
+        texts = [name for name in wanted if name == found["uid"] and _is_text(schema.field(name).type)]
+        table = _open(handle, file, texts)
+        crs = _reference_system(schema, found.get("geometry"))
+        first_row = 1
+        for batch in table.iter_batches(batch_size=BATCH_ROWS, columns=wanted, use_threads=False):
+            frame = pl.from_arrow(pa.Table.from_batches([batch]))
+            if not isinstance(frame, pl.DataFrame) or frame.columns != batch.schema.names:
+                raise InputError([Fault("its columns cannot be told apart", file=file.name)])
+            yield Batch(frame, Place(file.name, first_row), crs)
+            first_row += frame.height
+        if first_row == 1:
+            yield Batch(pl.DataFrame(schema=dict.fromkeys(wanted, pl.String)), Place(file.name))
+
+
+def n_rows(file: SourceFile) -> int:
+    """Rows by the file's own footer."""
+    with file.path.open("rb") as handle:
+        return int(_open(handle, file, []).metadata.num_rows)
+
+
+def _open(handle: Any, file: SourceFile, texts: list[str]) -> pq.ParquetFile:
+    handle.seek(0)
+    table = pq.ParquetFile(handle, read_dictionary=texts, pre_buffer=False)
+    rows, size = table.metadata.num_rows, file.path.stat().st_size
+    if rows > 10_000_000 and rows > _ROWS_PER_BYTE * size:
+        raise InputError([Fault(f"claims {rows:,} rows in {size:,} bytes: refused as a decompression bomb", file=file.name)])
+    return table
+
+
+def _wanted(schema: pa.Schema, found: dict[str, str], options: ReadOptions) -> list[str]:
+    used = set(found.values())
+    carried = [name for name in schema.names if name not in used and _may_carry(schema.field(name).type)]
+    if options.carry is not None:
+        carried = [name for name in carried if name in options.carry]
+    return [name for name in schema.names if name in used or name in carried]
+
+
+def _may_carry(kind: pa.DataType) -> bool:
+    return not (
+        pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_null(kind)
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _reference_system(schema: pa.Schema, geometry: str | None) -> object:
+    """The reference system a GeoParquet file states for its points; None for longitude and latitude."""
+    text = (schema.metadata or {}).get(b"geo")
+    if geometry is None or text is None:
+        return None
+    crs = json.loads(text).get("columns", {}).get(geometry, {}).get("crs", "OGC:CRS84")
+    return None if crs is None or is_degrees(crs) else crs

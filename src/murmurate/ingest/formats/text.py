@@ -1,0 +1,188 @@
+"""CSV and TSV, plain or compressed, in batches that never hold more than a chunk of the file."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from murmurate.errors import Fault, InputError
+from murmurate.ingest.faults import Faults, Place
+from murmurate.ingest.files import SourceFile, chunks
+from murmurate.ingest.options import ReadOptions
+from murmurate.ingest.points import Batch
+
+CHUNK_BYTES = 32 * 2**20
+"""Also the longest line."""
+
+_SEPARATORS = (",", "\t", ";", "|")
+_BOMS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[Batch]:
+    """The rows of a delimited file with a header line; every value as text."""
+    yield from rows(file, options, faults)
+
+
+def rows(
+    file: SourceFile,
+    options: ReadOptions,
+    faults: Faults,
+    *,
+    names: Sequence[str] | None = None,
+    separator: str | None = None,
+    skip_lines: int = 0,
+) -> Iterator[Batch]:
+    """The rows of a delimited file, every value as text; with `names` the file has no header line."""
+    first_row, line = 1, 1
+    header = list(names) if names is not None else None
+    for piece in _whole_lines(_utf8(file.path, options), file.name):
+        for _ in range(skip_lines):
+            _, _, piece = piece.partition(b"\n")
+            line += 1
+        skip_lines = 0
+        _check_text(piece, file.name, line)
+        if header is None:
+            header, separator, piece = _header(piece, file)
+            line += 1
+        separator = separator or ","
+        frame = _parse(piece, header, separator, Place(file.name, first_row, line), faults)
+        if frame is None:
+            return
+        lines = piece.count(b"\n") + (not piece.endswith(b"\n") and bool(piece))
+        first_line = line if lines == frame.height else None  # quoted or blank lines: rows are not lines
+        yield Batch(frame, Place(file.name, first_row, first_line))
+        first_row += frame.height
+        line += lines
+
+
+def _parse(
+    piece: bytes, names: list[str], separator: str, place: Place, faults: Faults
+) -> pl.DataFrame | None:
+    if not piece.strip():
+        return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+    try:
+        return pl.read_csv(
+            io.BytesIO(piece),
+            has_header=False,
+            schema=dict.fromkeys(names, pl.String),
+            separator=separator,
+            raise_if_empty=False,
+        )
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        if not _uneven_rows(piece, len(names), separator, place, faults):
+            words = str(error).splitlines()[0][:160]
+            faults.add(f"not a table: {words}", file=place.file)
+        return None
+
+
+def _uneven_rows(piece: bytes, width: int, separator: str, place: Place, faults: Faults) -> bool:
+    """Add the rows with more values than the header has names; whether there was any."""
+    found: dict[int, list[int]] = {}
+    reader = csv.reader(io.StringIO(piece.decode("utf-8"), newline=""), delimiter=separator)
+    try:
+        for number, fields in enumerate(reader):
+            if len(fields) > width:
+                found.setdefault(len(fields), []).append(number + place.first_row)
+    except csv.Error as error:
+        faults.add(f"not a table: {error}", file=place.file)
+        return True
+    for count, numbers in found.items():
+        lines = [number - place.first_row + (place.first_line or 1) for number in numbers]
+        reason = f"{count} values where the header names {width} columns"
+        faults.add_numbered(reason, numbers, file=place.file, lines=lines)
+    return bool(found)
+
+
+def _header(piece: bytes, file: SourceFile) -> tuple[list[str], str, bytes]:
+    line, _, rest = piece.partition(b"\n")
+    text = line.decode("utf-8").rstrip("\r")
+    suffixes = "".join(file.path.suffixes).lower()
+    if ".tsv" in suffixes or ".tab" in suffixes:
+        separator = "\t"
+    else:
+        separator = max(_SEPARATORS, key=text.count)
+    names = [name.strip() for name in next(csv.reader([text], delimiter=separator), [])]
+    if not any(names):
+        raise InputError([Fault("the first line names no columns", file=file.name)])
+    if all(_is_number(name) for name in names):
+        raise InputError(
+            [Fault("the first line holds numbers, not column names", file=file.name, row=None)],
+            "Put a header line in front, such as uid,tid,datetime,lat,lng.",
+        )
+    if len(set(names)) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise InputError([Fault(f"ambiguous: more than one column is called {', '.join(map(repr, repeated))}", file=file.name)])
+    return names, separator, rest
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _utf8(path: Path, options: ReadOptions) -> Iterator[bytes]:
+    """The file's bytes as UTF-8 without a byte order mark."""
+    stream = chunks(path, CHUNK_BYTES, options.max_expansion)
+    first = next(stream, b"")
+    bom, encoding = next(((bom, name) for bom, name in _BOMS.items() if first.startswith(bom)), (b"", options.encoding))
+    if encoding is None or codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii"):
+        yield first[len(bom) :]
+        yield from stream
+        return
+    decoder = codecs.getincrementaldecoder(encoding)()
+    yield decoder.decode(first).encode("utf-8")
+    for chunk in stream:
+        yield decoder.decode(chunk).encode("utf-8")
+    yield decoder.decode(b"", final=True).encode("utf-8")
+
+
+def _whole_lines(stream: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """The same bytes cut where a line ends outside quotes."""
+    left = b""
+    for chunk in stream:
+        piece = left + chunk
+        cut = piece.rfind(b"\n") + 1
+        quotes = piece.count(b'"', 0, cut)
+        while quotes % 2:
+            earlier = piece.rfind(b"\n", 0, piece.rfind(b'"', 0, cut)) + 1
+            quotes -= piece.count(b'"', earlier, cut)
+            cut = earlier
+        if len(piece) - cut > CHUNK_BYTES:
+            reason = f"a line of more than {CHUNK_BYTES // 2**20} MiB, or a quote that is never closed"
+            raise InputError([Fault(reason, file=name)])
+        if cut:
+            yield piece[:cut]
+        left = piece[cut:]
+    if left:
+        yield left
+
+
+def _check_text(piece: bytes, name: str, line: int) -> None:
+    if piece.isascii() and b"\0" not in piece:
+        return
+    at = piece.find(b"\0")
+    if at >= 0:
+        where = line + piece.count(b"\n", 0, at)
+        raise InputError([Fault(f"not text: a zero byte in file line {where}", file=name)])
+    try:
+        piece.decode("utf-8")
+    except UnicodeDecodeError as error:
+        where = line + piece.count(b"\n", 0, error.start)
+        raise InputError(
+            [Fault(f"not UTF-8: byte {piece[error.start]:#04x} in file line {where}", file=name)],
+            "Say which encoding it is, such as encoding='latin-1'.",
+        ) from None

@@ -1,0 +1,111 @@
+"""`mm.read`: any supported file, folder, glob or frame as validated, fingerprinted `Trips`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from murmurate.core.space import Space
+from murmurate.core.trips import Identity, Trips
+from murmurate.errors import InputError
+from murmurate.ingest.counts import ReadReport
+from murmurate.ingest.faults import Faults, guarded
+from murmurate.ingest.files import SourceFile, fingerprint, unchanged
+from murmurate.ingest.formats.frames import batch_of
+from murmurate.ingest.gather import find_files, is_path, points, points_of_frame
+from murmurate.ingest.options import ReadOptions
+from murmurate.ingest.runs import Runs, settle
+
+
+def read(
+    source: Any,
+    *,
+    layout: str | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    time_zone: str | None = None,
+    local_zone: str | None = None,
+    time_unit: str | None = None,
+    encoding: str | None = None,
+    carry: tuple[str, ...] | None = None,
+    max_expansion: int = 200,
+    space: Space | str | None = None,
+    strict: bool = False,
+    report: ReadReport | None = None,
+) -> Trips:
+    """Trips from a path, folder, glob or frame; everything wrong with it in one InputError, and nothing spent.
+
+    `columns` maps canonical names (uid, tid, datetime, lat, lng, ...) to names in the file; None leaves one out.
+    `time_zone` is the zone of times that state none; `local_zone` (by default the same) is where hours and days are told.
+    `report` is filled with private counts of what was sorted or left out; `strict` refuses such input instead.
+
+    >>> import polars as pl
+    >>> trips = read(pl.DataFrame({"user": ["a", "a"], "t": [1e9, 1e9 + 60], "lat": [60.1, 60.2], "lon": [24.9, 24.9]}))
+    >>> trips.columns, trips.n_points
+    (['uid', 'tid', 'datetime', 'lat', 'lng'], 2)
+    """
+    options = ReadOptions(
+        layout=layout,
+        columns=columns or {},
+        time_zone=time_zone,
+        local_zone=local_zone,
+        time_unit=time_unit,
+        encoding=encoding,
+        strict=strict,
+        carry=None if carry is None else tuple(carry),
+        max_expansion=max_expansion,
+    )
+    counts = report if report is not None else ReadReport()
+    place = parse_space(space)
+    faults = Faults()
+    runs = None
+    with guarded(faults, None):
+        runs, seal = (
+            _read_files(source, options, faults, counts)
+            if is_path(source)
+            else (_read_frame(source, options, faults, counts), None)
+        )
+    faults.raise_if_any()
+    if runs is None:
+        raise InputError("there are no points in it.")
+    if seal is None:
+        return runs.trips(space=place, time_zone=options.hours_zone, source=None)
+    people = tuple(runs.uid.unique(maintain_order=True).cast(pl.String).to_list())
+    return runs.trips(space=place, time_zone=options.hours_zone, source=Identity(seal, people))
+
+
+def parse_space(space: Space | str | None) -> Space | None:
+    """A space given by itself or by its words."""
+    if not isinstance(space, str):
+        return space
+    from murmurate.spaces import parse
+
+    return parse(space)
+
+
+def _read_files(source: Any, options: ReadOptions, faults: Faults, report: ReadReport) -> tuple[Runs | None, str]:
+    files = find_files(source, options, report)
+    seal = fingerprint(files)
+    with unchanged(files, seal):
+        parts = [Runs.of(frame) for frame in points(files, options, faults, report)]
+    if not parts and not faults:
+        faults.add("there are no rows in it", file=_named(files))
+    if faults:
+        return None, seal.fingerprint
+    return settle(
+        Runs.together(parts), report, faults, strict=options.strict, files=[file.name for file in files]
+    ), seal.fingerprint
+
+
+def _read_frame(source: Any, options: ReadOptions, faults: Faults, report: ReadReport) -> Runs | None:
+    frame = points_of_frame(batch_of(source), options, faults, report)
+    if frame is not None and not frame.height:
+        faults.add("the frame has no rows")
+    if frame is None or faults:
+        return None
+    return settle(Runs.of(frame), report, faults, strict=options.strict, files=[None])
+
+
+def _named(files: list[SourceFile]) -> str:
+    return files[0].name if len(files) == 1 else f"{files[0].name} and {len(files) - 1} more"

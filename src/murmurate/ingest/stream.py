@@ -1,0 +1,298 @@
+"""`scan`: files bigger than memory as parts of whole people, validated and fingerprinted before the first is given.
+
+The first pass reads everything once and finds every fault. Up to `hold_points` points stay in memory in their compact
+form. Beyond that, a file whose rows already stand person by person is read again when the parts are asked for, and any
+other is sorted into parts through private files in `work_dir`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from murmurate.core.parameters import whole
+from murmurate.core.space import Space
+from murmurate.core.trips import ORDER, Identity, Trips
+from murmurate.errors import InputError
+from murmurate.ingest.buckets import Buckets, WorkFolder
+from murmurate.ingest.counts import ReadReport
+from murmurate.ingest.faults import Faults, guarded
+from murmurate.ingest.files import Seal, SourceFile, fingerprint, states_of, unchanged
+from murmurate.ingest.formats import parquet
+from murmurate.ingest.gather import find_files, is_path, points
+from murmurate.ingest.options import ReadOptions
+from murmurate.ingest.read import parse_space
+from murmurate.ingest.runs import Runs, settle, starts_of
+
+POINTS_PER_PARTITION = 1_000_000
+HOLD_POINTS = 32_000_000
+"""About 0.8 GB."""
+_BYTES_A_ROW = {"parquet": 12, "text": 40, "gpx": 100, "geojson": 150}
+_WORTH_BYTES = 200 * 2**20
+
+
+class Partitions:
+    """Parts of whole people, given as often as asked; no person is in two parts."""
+
+    def __init__(self, *, identity: Identity, columns: list[str], space: Space | None, time_zone: str, report: ReadReport) -> None:
+        self.identity = identity
+        self.columns = columns
+        self.space = space
+        self.time_zone = time_zone
+        self.n_points = report.points
+        self.report = report
+        """Private counts of what was read, sorted and left out."""
+        self._held: list[Runs] | None = None
+        self._folder: WorkFolder | None = None
+        self._names: list[str] = []
+        self._again: _Reading | None = None
+
+    def carries(self) -> frozenset[str]:
+        """The kinds of content mechanisms ask for, as `Trips.carries` tells them."""
+        kinds = {"time": "datetime", "coordinates": "lat", "cell": "cell", "link": "link"}
+        return frozenset(kind for kind, column in kinds.items() if column in self.columns)
+
+    def __iter__(self) -> Iterator[Trips]:
+        for runs in self._runs():
+            yield runs.trips(space=self.space, time_zone=self.time_zone, source=None)
+
+    def _runs(self) -> Iterator[Runs]:
+        if self._held is not None:
+            yield from self._held
+        elif self._folder is not None:
+            for name in self._names:
+                yield self._folder.read(name)
+        elif self._again is not None:
+            yield from self._again.parts()
+        else:
+            raise InputError("these partitions were closed.")
+
+    def close(self) -> None:
+        """Let go of memory and delete what was written to the work folder."""
+        if self._folder is not None:
+            self._folder.close()
+        self._held = self._folder = self._again = None
+
+    def __enter__(self) -> Partitions:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def scan(
+    source: str | os.PathLike[str],
+    *,
+    points_per_partition: int = POINTS_PER_PARTITION,
+    hold_points: int = HOLD_POINTS,
+    work_dir: str | Path | None = None,
+    layout: str | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    time_zone: str | None = None,
+    local_zone: str | None = None,
+    time_unit: str | None = None,
+    encoding: str | None = None,
+    carry: tuple[str, ...] = (),
+    max_expansion: int = 200,
+    space: Space | str | None = None,
+    strict: bool = False,
+    report: ReadReport | None = None,
+) -> Partitions:
+    """Files as parts of about `points_per_partition` points; options and faults are those of `read`.
+
+    Only the columns named in `carry` come along beside the canonical ones.
+    """
+    whole("points_per_partition", points_per_partition)
+    whole("hold_points", hold_points, at_least=0)
+    options = ReadOptions(
+        layout=layout,
+        columns=columns or {},
+        time_zone=time_zone,
+        local_zone=local_zone,
+        time_unit=time_unit,
+        encoding=encoding,
+        strict=strict,
+        carry=tuple(carry),
+        max_expansion=max_expansion,
+    )
+    place = parse_space(space)
+    counts = report if report is not None else ReadReport()
+    files = find_files(source, options, counts)
+    faults = Faults()
+    found: _Found | None = None
+    with guarded(faults, None):
+        seal = fingerprint(files)
+        with unchanged(files, seal):
+            found = _Reading(files, options, seal, points_per_partition).first_pass(faults, counts, hold_points, work_dir)
+    faults.raise_if_any()
+    if found is None or not counts.points:
+        raise InputError("there are no rows in it.")
+    partitions = Partitions(
+        identity=Identity(seal.fingerprint, tuple(found.people)),
+        columns=found.columns,
+        space=place,
+        time_zone=options.hours_zone,
+        report=counts,
+    )
+    partitions._held, partitions._folder, partitions._names, partitions._again = found.held, found.folder, found.names, found.again
+    return partitions
+
+
+def worth_streaming(source: Any, **_options: Any) -> bool:
+    """Whether a source is so large that reading it whole would strain memory."""
+    if not is_path(source):
+        return False
+    path = Path(source)
+    try:
+        return path.is_file() and path.stat().st_size > _WORTH_BYTES
+    except OSError:
+        return False
+
+
+class _Found:
+    """What the first pass leaves behind."""
+
+    def __init__(self) -> None:
+        self.people: list[str] = []
+        self.columns: list[str] = []
+        self.types: set[tuple[str, str]] = set()
+        self.held: list[Runs] | None = []
+        self.folder: WorkFolder | None = None
+        self.names: list[str] = []
+        self.again: _Reading | None = None
+
+    def meet(self, runs: Runs) -> None:
+        self.people += runs.uid.filter(pl.Series(starts_of(runs.uid))).cast(pl.String).to_list()
+        self.types.add((str(runs.uid.dtype), str(runs.tid.dtype)))
+        have = {"uid", "tid", *runs.points.columns}
+        self.columns = [name for name in ORDER if name in have]
+        self.columns += [name for name in runs.points.columns if name not in ORDER and not name.startswith("\0")]
+
+
+class _NotGrouped(Exception):  # noqa: N818 - a signal between two functions of this file, never seen outside
+    """A person's rows stand in more than one place of the file."""
+
+
+class _Reading:
+    """Reads the files of a source, in parts of whole people where the rows stand so."""
+
+    def __init__(self, files: list[SourceFile], options: ReadOptions, seal: Seal, target: int) -> None:
+        self.files = files
+        self.options = options
+        self.seal = seal
+        self.target = target
+        self.names = [file.name for file in files]
+
+    def first_pass(self, faults: Faults, report: ReadReport, hold_points: int, work_dir: str | Path | None) -> _Found | None:
+        fresh = replace(report)
+        try:
+            found = self._grouped(faults, report, hold_points)
+        except _NotGrouped:
+            report.__dict__.update(replace(fresh, rows_left_out={}, columns={}, columns_left_out=[]).__dict__)
+            faults.__init__()  # type: ignore[misc]  # everything is read again from the start
+            found = self._bucketed(faults, report, hold_points, work_dir)
+        if found is not None and len(found.types) > 1:
+            faults.add("uid or tid is text in one file and a number in another", remedy="Make them the same in all files.")
+        return found
+
+    def parts(self) -> Iterator[Runs]:
+        """The parts again, from files that may not have changed."""
+        faults = Faults()
+        for part in self._groups(faults, ReadReport()):
+            if states_of(self.files) != self.seal.states:
+                raise InputError("a file was changed since it was first read", "Read it again when nobody writes to it.")
+            yield from self._split(settle(part, ReadReport(), faults, strict=False, files=self.names))
+        faults.raise_if_any()
+
+    def _grouped(self, faults: Faults, report: ReadReport, hold_points: int) -> _Found | None:
+        found = _Found()
+        for part in self._groups(faults, report):
+            settled = settle(part, report, faults, strict=self.options.strict, files=self.names)
+            found.meet(settled)
+            if found.held is not None:
+                found.held += self._split(settled)
+                if report.points > hold_points:
+                    found.held = None
+        if found.held is None:
+            found.again = self
+        return None if faults else found
+
+    def _groups(self, faults: Faults, report: ReadReport) -> Iterator[Runs]:
+        """Stretches of whole people of about the target size, in the order of the file."""
+        pending: list[Runs] = []
+        size = 0
+        closed: set[Any] = set()
+        last: Any = None
+        for frame in points(self.files, self.options, faults, report):
+            if faults:
+                pending = []
+                continue
+            runs = Runs.of(frame)
+            begins = starts_of(runs.uid)
+            begins[0] = last is None or runs.uid[0] != last
+            at = np.flatnonzero(begins)
+            names = runs.uid.gather(at).to_list()
+            if len(set(names)) < len(names) or not closed.isdisjoint(names):
+                raise _NotGrouped
+            closed.update(names)
+            last = runs.uid[-1]
+            boundary = int(at[-1]) if len(at) else 0
+            size += runs.n_points
+            if size >= self.target and boundary:
+                yield Runs.together([*pending, runs.slice(0, boundary)])
+                pending = [runs.slice(boundary, len(runs.lengths))]
+                size = pending[0].n_points
+            elif size >= self.target and len(at) and pending:  # a new person begins exactly where the batch does
+                yield Runs.together(pending)
+                pending, size = [runs], runs.n_points
+            else:
+                pending.append(runs)
+        if pending and not faults:
+            yield Runs.together(pending)
+
+    def _bucketed(self, faults: Faults, report: ReadReport, hold_points: int, work_dir: str | Path | None) -> _Found | None:
+        buckets = Buckets(self._bucket_count(), hold_points, work_dir)
+        for frame in points(self.files, self.options, faults, report):
+            if not faults:
+                buckets.add(Runs.of(frame))
+        if faults:
+            return None
+        found = _Found()
+        found.folder = buckets.folder
+        for runs in buckets:
+            settled = settle(runs, report, faults, strict=self.options.strict, files=self.names)
+            found.meet(settled)
+            for part in self._split(settled):
+                if found.folder is None:
+                    found.held = [*(found.held or []), part]
+                else:
+                    found.held = None
+                    found.names.append(f"part-{len(found.names)}")
+                    found.folder.write(found.names[-1], part)
+        return None if faults else found
+
+    def _bucket_count(self) -> int:
+        rows = sum(
+            parquet.n_rows(file) if file.kind == "parquet" else file.path.stat().st_size // _BYTES_A_ROW[file.kind] for file in self.files
+        )
+        return int(min(512, max(1, -(-rows // self.target))))
+
+    def _split(self, runs: Runs) -> Sequence[Runs]:
+        """Whole people, about the target size."""
+        if runs.n_points <= 2 * self.target:
+            return [runs]
+        begins = np.append(np.flatnonzero(starts_of(runs.uid)), len(runs.uid))
+        ends = np.concatenate(([0], np.cumsum(runs.lengths)))[begins]
+        parts, first = [], 0
+        while first < len(begins) - 1:
+            last = max(first + 1, int(np.searchsorted(ends, ends[first] + self.target, side="right")) - 1)
+            parts.append(runs.slice(int(begins[first]), int(begins[last])))
+            first = last
+        return parts

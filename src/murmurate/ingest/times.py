@@ -1,0 +1,184 @@
+"""Turns a column of times, in whatever form, into instants in UTC, or says why it cannot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from murmurate.core.trips import TIME
+from murmurate.ingest.faults import Faults, Place
+from murmurate.ingest.instants import NAIVE, UNREADABLE, parse
+from murmurate.ingest.options import TIME_UNITS
+
+EARLIEST_US = -2_208_988_800_000_000
+"""1900 began; earlier times are mistakes."""
+LATEST_US = 7_258_118_400_000_000
+"""2200 begins."""
+
+_FIRST_S, _LAST_S = 315_532_800, 4_102_444_800  # 1980 and 2100, between which an epoch's unit is told by its size
+
+ZONE_REMEDY = "Say which zone the times are in, such as time_zone='Europe/Helsinki' (or 'UTC')."
+UNIT_REMEDY = "Say which unit counts since 1970 are in: time_unit='s', 'ms', 'us' or 'ns'."
+
+
+@dataclass
+class Clock:
+    """Reads the times of one file; remembers what it learnt from the first rows, so that a mixture is noticed."""
+
+    time_zone: str | None
+    time_unit: str | None
+    faults: Faults
+    column: str
+    ambiguous: int = 0
+    """Local times that happened twice (clocks set back); read as the earlier one."""
+    _offset: int | None = field(default=None, init=False)
+    _unit: str | None = field(default=None, init=False)
+
+    def instants(self, times: pl.Series, place: Place) -> pl.Series | None:
+        """The column in UTC; None where there is a fault."""
+        before = len(self.faults)
+        empty = times.is_null()
+        if empty.any():
+            self.faults.add_rows("empty", empty, place, column=self.column)
+            return None
+        found = self._read(times, place)
+        if found is None:
+            return None
+        us = found.to_physical().to_numpy()
+        if len(us) and (int(us.min()) < EARLIEST_US or int(us.max()) >= LATEST_US):
+            bad = (us < EARLIEST_US) | (us >= LATEST_US)
+            self.faults.add_rows("time outside 1900 to 2200", bad, place, column=self.column, values=times)
+        return found if len(self.faults) == before else None
+
+    def _read(self, times: pl.Series, place: Place) -> pl.Series | None:
+        if isinstance(times.dtype, pl.Datetime):
+            if times.dtype.time_zone is not None:
+                return times if times.dtype == TIME else times.dt.convert_time_zone("UTC").cast(TIME)
+            return self._localise(times.dt.cast_time_unit("us"), place)
+        if times.dtype.is_numeric():
+            return self._since_1970(times, place)
+        if isinstance(times.dtype, (pl.String, pl.Categorical, pl.Enum)):
+            return self._text(times.cast(pl.String), place)
+        self.faults.add(f"wrong type: {times.dtype} is not a time", file=place.file, column=self.column)
+        return None
+
+    # -- counts since 1970 -----------------------------------------------------------------------------------------
+
+    def _since_1970(self, times: pl.Series, place: Place) -> pl.Series | None:
+        values = times.to_numpy()
+        if times.dtype.is_float() and not np.isfinite(values).all():
+            self.faults.add_rows("not a number", ~np.isfinite(values), place, column=self.column)
+            return None
+        unit = self.time_unit or self._unit or _tell_unit(values)
+        if unit is None:
+            bad = ~np.logical_or.reduce([_within(values, name) for name in TIME_UNITS])
+            reason = "not a count of seconds, milliseconds, microseconds or nanoseconds since 1970"
+            if bad.any():
+                self.faults.add_rows(reason, bad, place, column=self.column, values=times, remedy=UNIT_REMEDY)
+            else:
+                self.faults.add(
+                    "mixed units: some times count seconds and others something finer", file=place.file, column=self.column
+                )
+            return None
+        if self.time_unit is None:
+            self._unit = unit
+            bad = ~_within(values, unit)
+            if bad.any():
+                reason = f"not {unit} since 1970 between 1980 and 2100, as the rest is"
+                self.faults.add_rows(reason, bad, place, column=self.column, values=times, remedy=UNIT_REMEDY)
+                return None
+        if np.abs(values.astype(np.float64)).max(initial=0) > 9.2e18 / max(1, TIME_UNITS[unit]):
+            self.faults.add("counts too large to be times", file=place.file, column=self.column, remedy=UNIT_REMEDY)
+            return None
+        return pl.Series(times.name, _microseconds(values, unit)).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+
+    # -- text ------------------------------------------------------------------------------------------------------
+
+    def _text(self, times: pl.Series, place: Place) -> pl.Series | None:
+        clock, offset = parse(times)
+        unreadable = offset == UNREADABLE
+        if unreadable.any():
+            counts = times.str.strip_chars().cast(pl.Float64, strict=False)
+            if not counts.null_count():
+                whole = times.str.strip_chars().cast(pl.Int64, strict=False)
+                return self._since_1970(counts if whole.null_count() else whole, place)
+            blank = (times.str.strip_chars() == "").to_numpy()
+            self.faults.add_rows("empty", blank, place, column=self.column)
+            reason = "not a time (expected such as 2008-05-17T10:00:00Z or 2008-05-17 10:00:00)"
+            self.faults.add_rows(reason, unreadable & ~blank, place, column=self.column, values=times)
+            return None
+        if self._offset is None and len(offset):
+            self._offset = int(offset[0])
+        odd = offset != self._offset
+        if not odd.any() and self._offset == NAIVE:
+            return self._localise(pl.Series(times.name, clock).cast(pl.Datetime("us")), place)
+        utc = (
+            pl.Series(times.name, clock - offset.astype(np.int64) * 60_000_000)
+            .cast(pl.Datetime("us"))
+            .dt.replace_time_zone("UTC")
+        )
+        if not odd.any() or self._explained(utc, offset):
+            return utc
+        first = "no zone" if self._offset == NAIVE else f"offset {_offset_words(self._offset or 0)}"
+        reason = f"mixed time zones: the first row has {first}, this one another"
+        remedy = (
+            "Convert all times to one zone; offsets that only follow summer time are accepted once time_zone names the zone."
+        )
+        self.faults.add_rows(reason, odd, place, column=self.column, values=times, remedy=remedy)
+        return None
+
+    def _explained(self, utc: pl.Series, offset: NDArray[np.int16]) -> bool:
+        """Whether every stated offset is the one that the given zone had at that moment (summer and winter time)."""
+        if self.time_zone is None or (offset == NAIVE).any():
+            return False
+        local = utc.dt.convert_time_zone(self.time_zone)
+        minutes = (local.dt.base_utc_offset() + local.dt.dst_offset()).dt.total_minutes().to_numpy()
+        return bool((minutes == offset).all())
+
+    # -- clocks on the wall ----------------------------------------------------------------------------------------
+
+    def _localise(self, wall: pl.Series, place: Place) -> pl.Series | None:
+        if self.time_zone is None:
+            self.faults.add("times carry no time zone", file=place.file, column=self.column, remedy=ZONE_REMEDY)
+            return None
+        if self.time_zone == "UTC":
+            return wall.dt.replace_time_zone("UTC")
+        early = wall.dt.replace_time_zone(self.time_zone, ambiguous="earliest", non_existent="null")
+        if early.null_count():
+            reason = f"a local time that {self.time_zone} skipped when its clocks went forward"
+            self.faults.add_rows(reason, early.is_null(), place, column=self.column, values=wall)
+            return None
+        late = wall.dt.replace_time_zone(self.time_zone, ambiguous="latest", non_existent="null")
+        self.ambiguous += int((early != late).sum())
+        return early.dt.convert_time_zone("UTC")
+
+
+def _tell_unit(values: NDArray[np.generic]) -> str | None:
+    """The one unit in which every value lies between 1980 and 2100 (or nearly every: the rest are faults)."""
+    if not len(values):
+        return "s"
+    inside = {unit: float(_within(values, unit).mean()) for unit in TIME_UNITS}
+    best = max(inside, key=lambda unit: inside[unit])
+    others = sum(share for unit, share in inside.items() if unit != best)
+    return best if inside[best] > 0.5 and others == 0 else None
+
+
+def _within(values: NDArray[np.generic], unit: str) -> NDArray[np.bool_]:
+    scale = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    inside: NDArray[np.bool_] = (values >= _FIRST_S * scale) & (values < _LAST_S * scale)
+    return inside
+
+
+def _microseconds(values: NDArray[np.generic], unit: str) -> NDArray[np.int64]:
+    if unit == "ns":
+        return (values.astype(np.int64) // 1000).astype(np.int64)
+    if np.issubdtype(values.dtype, np.floating):
+        return np.rint(values.astype(np.float64) * TIME_UNITS[unit]).astype(np.int64)
+    return values.astype(np.int64) * TIME_UNITS[unit]
+
+
+def _offset_words(minutes: int) -> str:
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
