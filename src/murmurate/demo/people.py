@@ -1,0 +1,105 @@
+"""Who lives in Sturnia: a kind of life, a home, a workplace or school, favourite places, hours and taste in routes."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate.demo.draws import PEOPLE, bell, choose, stream, uniform
+from murmurate.demo.places import FOOD, HOME, LEISURE, NIGHT, PARK, SCHOOL, SHOP, WORK, Places
+
+Integers = NDArray[np.int64]
+
+LIVES = ("office", "pupil", "student", "shifts", "nights", "home", "parent", "rounds", "host")
+OFFICE, PUPIL, STUDENT, SHIFTS, NIGHTS, AT_HOME, PARENT, ROUNDS, HOST = range(9)
+SHARES = np.array([0.46, 0.12, 0.06, 0.08, 0.025, 0.14, 0.08, 0.02, 0.015])
+"""Kinds of lives; night workers, couriers on their rounds and hosts of night places are the rare ones."""
+
+LIFE, HOME_AT, MAIN_AT, CHILD_AT, TASTE, START_MIN, LENGTH_MIN, REMOTE_DAY, PHASE, OUTGOING = range(10)
+FAVOURITES = 10
+"""Columns of a person's row; three favourites follow for each of SHOP, FOOD, NIGHT, PARK, LEISURE and friends' HOME."""
+
+FAVOURITE_LABELS = (SHOP, FOOD, NIGHT, PARK, LEISURE, HOME)
+COLUMNS = FAVOURITES + 3 * len(FAVOURITE_LABELS)
+
+
+def settle_in(places: Places, first: int, last: int, *, seed: int) -> Integers:
+    """One row for each of the people first ... last - 1; each depends on the seed and the person's number alone."""
+    return _settle_in(places.appeal, places.starts, np.cumsum(SHARES), first, last, seed)
+
+
+def people_table(rows: Integers, first: int) -> pl.DataFrame:
+    """uid, life, home, main_place: the truth about people."""
+    return pl.DataFrame(
+        {
+            "uid": np.arange(first, first + len(rows)),
+            "life": pl.Series([LIVES[k] for k in rows[:, LIFE].tolist()], dtype=pl.String),
+            "home": rows[:, HOME_AT],
+            "main_place": rows[:, MAIN_AT],
+        }
+    )
+
+
+@njit(cache=True)
+def _settle_in(  # noqa: PLR0917
+    appeal: NDArray[np.float64], starts: Integers, shares: NDArray[np.float64], first: int, last: int, seed: int
+) -> Integers:
+    rows = np.zeros((last - first, COLUMNS), dtype=np.int64)
+    n_homes = starts[HOME + 1]
+    for position in range(last - first):
+        person = first + position
+        own = stream(seed, PEOPLE, person, 0)
+        household = stream(seed, PEOPLE, person // 2, 1)
+        row = rows[position]
+        home = int(uniform(household) * n_homes)
+        if person % 2 == 1 and uniform(household) > 0.6:  # some share a home with their neighbour in the list
+            home = int(uniform(own) * n_homes)
+        row[HOME_AT] = home
+        life = choose(own, shares)
+        row[LIFE] = life
+        likes = appeal[home]
+        main_label = WORK
+        if life in (PUPIL, STUDENT):
+            main_label = SCHOOL
+        elif life == HOST:
+            main_label = NIGHT
+        row[MAIN_AT] = _one(own, likes, starts, main_label)
+        row[CHILD_AT] = _one(own, likes, starts, SCHOOL)
+        if life == STUDENT:  # the last school of the list is the university; some go elsewhere
+            row[MAIN_AT] = starts[SCHOOL + 1] - 1 - int(uniform(own) * 1.4)
+        row[TASTE] = 1 if uniform(own) < 0.4 else 0
+        _hours(own, life, row)
+        row[REMOTE_DAY] = int(uniform(own) * 5) if life == OFFICE and uniform(own) < 0.35 else -1
+        row[PHASE] = int(uniform(own) * 21)
+        row[OUTGOING] = int(60 + 80 * uniform(own))
+        for number, label in enumerate(FAVOURITE_LABELS):
+            for rank in range(3):
+                row[FAVOURITES + 3 * number + rank] = _one(own, likes, starts, label)
+    return rows
+
+
+@njit(cache=True)
+def _one(state: NDArray[np.uint64], likes: NDArray[np.float64], starts: Integers, label: int) -> int:
+    return starts[label] + choose(state, likes[starts[label] : starts[label + 1]])
+
+
+@njit(cache=True)
+def _hours(state: NDArray[np.uint64], life: int, row: Integers) -> None:
+    """When the main occupation begins, in minutes after midnight, and how long it lasts."""
+    start, spread, length, length_spread = 522.0, 40.0, 512.0, 28.0
+    if life == PUPIL:
+        start, spread, length, length_spread = 485.0, 7.0, 390.0, 12.0
+    elif life == STUDENT:
+        start, spread, length, length_spread = 585.0, 45.0, 330.0, 50.0
+    elif life == NIGHTS:
+        start, spread, length, length_spread = 1320.0, 20.0, 480.0, 15.0
+    elif life == PARENT:
+        start, spread, length, length_spread = 530.0, 10.0, 310.0, 20.0
+    elif life == ROUNDS:
+        start, spread, length, length_spread = 470.0, 20.0, 500.0, 30.0
+    elif life == HOST:
+        start, spread, length, length_spread = 1080.0, 20.0, 490.0, 20.0
+    row[START_MIN] = int(start + spread * bell(state))
+    row[LENGTH_MIN] = int(length + length_spread * bell(state))

@@ -1,0 +1,96 @@
+"""Travel times that change with the hour, and quickest ways through them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate.demo.draws import NETWORK, uniforms
+from murmurate.spaces.road.routing import Graph, settle
+
+Integers = NDArray[np.int64]
+
+FREE, MORNING, DAYTIME, EVENING = range(4)
+"""Four states of the streets."""
+
+SLOWER = np.array(
+    [
+        [1.0, 1.00, 1.00, 1.00, 1.00, 1.00],
+        [1.0, 1.75, 1.85, 1.65, 1.35, 1.15],
+        [1.0, 1.10, 1.30, 1.25, 1.15, 1.05],
+        [1.0, 1.90, 1.80, 1.70, 1.40, 1.15],
+    ]
+)
+"""How much longer a link takes, by state and functional class."""
+
+WAIT_S = np.array([0.0, 1.0, 5.0, 5.0, 4.0, 3.0])
+"""Mean wait at the end of a link, by class, in free traffic."""
+
+QUICK, DIRECT = range(2)
+"""Two tastes: the quickest way, and the one that avoids detours."""
+
+DETOUR_AVERSION = 0.35
+"""Seconds that a driver who avoids detours would spend to save ten metres, as a share of the drive itself."""
+
+
+@njit(cache=True)
+def state_of(second_of_day: int, weekday: int) -> int:
+    """The state of the streets at a local time; weekday 0 is Monday."""
+    hour = second_of_day / 3600.0
+    if hour < 6.25 or hour >= 21.0:
+        return FREE
+    if weekday >= 5:
+        return DAYTIME if 10.5 <= hour < 18.5 else FREE
+    if 7.0 <= hour < 9.25:
+        return MORNING
+    if 15.75 <= hour < 18.25:
+        return EVENING
+    return DAYTIME
+
+
+def link_times(
+    length_m: NDArray[np.float64], speed_kmh: NDArray[np.float64], road_class: NDArray[np.int8], *, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], Integers]:
+    """(drive seconds, mean wait seconds) by state and link, and whole milliseconds felt by state and taste.
+
+    Every link has a secret factor of its own: nobody who knows class and speed alone can tell the times exactly.
+    """
+    own = 0.9 + 0.25 * uniforms(seed, NETWORK, 70, len(length_m))
+    free = length_m * 3.6 / speed_kmh * own
+    drive = free[None, :] * SLOWER[:, road_class]
+    wait = np.repeat(WAIT_S[road_class][None, :], 4, axis=0) * np.sqrt(SLOWER[:, road_class])
+    quick = drive + wait
+    direct = quick + DETOUR_AVERSION * length_m[None, :] / 10
+    # Whole numbers, so that two machines never disagree about which of two ways is the shorter one.
+    return drive, wait, np.rint(np.stack([quick, direct], axis=1) * 1000).astype(np.int64)
+
+
+def towards(link_from: Integers, link_to: Integers, n_nodes: int, time_ms: Integers) -> Graph:
+    """The streets as seen from a destination: routing on them from it finds everybody's way towards it."""
+    order = np.argsort(link_to, kind="stable").astype(np.int64)
+    offsets = np.r_[0, np.cumsum(np.bincount(link_to, minlength=n_nodes))].astype(np.int64)
+    return Graph(offsets, order, np.array(link_from), time_ms.astype(np.float64), np.zeros(len(link_from)))
+
+
+@njit(cache=True, nogil=True)
+def tree_towards(streets: Graph, target: int) -> tuple[Integers, NDArray[np.float64]]:
+    """For every node the link to take next towards the target (-1 at it), and the milliseconds left."""
+    n = len(streets.offsets) - 1
+    left = np.full(n, np.inf)
+    via = np.full(n, -1, dtype=np.int64)
+    settle(
+        streets,
+        target,
+        -1,
+        np.inf,
+        np.inf,
+        left,
+        np.zeros(n),
+        via,
+        np.zeros(n, dtype=np.bool_),
+        np.empty(n + 1, dtype=np.int64),
+        np.empty(len(streets.links) + 1),
+        np.empty(len(streets.links) + 1, dtype=np.int64),
+    )
+    return via, left
