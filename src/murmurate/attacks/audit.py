@@ -1,0 +1,164 @@
+"""Audit: what a mechanism provably spends at least, measured on its outputs for two neighbouring inputs.
+
+One half of the outputs chooses the event that tells the neighbours apart best, the other half bounds its probabilities
+(Clopper and Pearson), so the bound holds whatever was chosen. A bound above the claim proves the claim wrong; a bound
+below it proves nothing, but a twin with a planted fault shows that the audit would have seen that fault.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from murmurate.core.mechanism import Mechanism, Rng
+from murmurate.core.parameters import positive, share, whole
+from murmurate.core.score import Score
+from murmurate.core.trips import Trips
+from murmurate.errors import ParameterError
+
+Outputs = Callable[[int, int, Any], NDArray[Any]]
+"""sample_outputs(neighbour, n, rng): one number for each of n independent runs on neighbour 0 or 1."""
+
+_MOST_EVENTS = 400
+"""Thresholds and single values that are tried; a finer search gains little and overfits the half that chooses."""
+
+
+def audit(sample_outputs: Outputs, *, n: int, rng: Rng, delta: float = 0.0, confidence: float = 0.999) -> Score:
+    """A lower bound on epsilon (at this delta), true with the given confidence.
+
+    >>> from murmurate.noise import laplace_integers, seeded
+    >>> def count(neighbour, n, rng):
+    ...     return laplace_integers(np.full(n, neighbour), scale=1.0, rng=rng)
+    >>> 0.8 < audit(count, n=20_000, rng=seeded(1)).value < 1.0
+    True
+    """
+    whole("n", n, at_least=20)
+    share("delta", delta, closed=True)
+    share("confidence", confidence)
+    chosen_on, held_out = ([_numbers(sample_outputs(side, n // 2, rng), n // 2) for side in (0, 1)] for _ in range(2))
+    event = _best_event(chosen_on, delta, confidence)
+    bound = -math.inf if event is None else float(_bound(*event.counts(held_out), n // 2, delta, confidence))
+    epsilon = max(0.0, bound)
+    return Score(
+        name="audit_epsilon",
+        value=epsilon,
+        low=epsilon,
+        better="lower",
+        chance=0.0,
+        family="audit",
+        n=n,
+        note="The adversary knows all but which of two neighbouring inputs was used; "
+        f"a lower bound with {confidence:g} confidence" + (f" at delta {delta:g}." if delta else "."),
+    )
+
+
+def audit_per_metre(sample_outputs: Outputs, *, distance_m: float, n: int, rng: Rng, confidence: float = 0.999) -> Score:
+    """A lower bound on epsilon per metre, from two inputs of which no place differs by more than `distance_m`."""
+    positive("distance_m", distance_m)
+    found = audit(sample_outputs, n=n, rng=rng, confidence=confidence)
+    per_metre = found.value / distance_m
+    return Score(
+        name="audit_epsilon_per_m",
+        value=per_metre,
+        low=per_metre,
+        better="lower",
+        chance=0.0,
+        unit="1/m",
+        family="audit",
+        n=n,
+        note=f"{found.note} The inputs lie {distance_m:g} m apart.",
+    )
+
+
+def runs_on_traces(
+    mechanism: Mechanism, neighbours: tuple[Trips, Trips], statistic: Callable[[Trips], NDArray[Any]]
+) -> Outputs:
+    """Outputs for `audit` of a mechanism that treats trips apart: n copies of one trip go through it at once.
+
+    `statistic` gives one number for each released trip.
+    """
+    for trace in neighbours:
+        if trace.n_trips != 1:
+            raise ParameterError(f"each neighbour must be one trip; got {trace.n_trips:,} trips.")
+
+    def sample_outputs(neighbour: int, n: int, rng: Rng) -> NDArray[Any]:
+        released = mechanism.apply(copies(neighbours[neighbour], n), rng)
+        if not isinstance(released, Trips):
+            raise ParameterError(f"{mechanism.name} does not release trips, so its outputs cannot be told apart trip by trip.")
+        return statistic(released)
+
+    return sample_outputs
+
+
+def copies(trace: Trips, n: int) -> Trips:
+    """The same trip of `n` different people."""
+    rows = trace.n_points
+    people = pl.Series("uid", np.repeat(np.arange(n, dtype=np.int64), rows))
+    table = trace.table.select(pl.all().exclude("uid", "tid"))
+    repeated = table[np.tile(np.arange(rows), n)]
+    return Trips(repeated.with_columns(people, people.alias("tid")), trace.space, trace.time_zone)
+
+
+class _Event:
+    """Outputs at least, at most or exactly a value; `swapped` where neighbour 1 is the likelier one."""
+
+    def __init__(self, kind: str, value: float, *, swapped: bool) -> None:
+        self.kind, self.value, self.swapped = kind, value, swapped
+
+    def counts(self, outputs: list[NDArray[np.float64]]) -> tuple[int, int]:
+        """How often it happened under the likelier neighbour, and under the other."""
+        compare = {"at least": np.greater_equal, "at most": np.less_equal, "exactly": np.equal}[self.kind]
+        first, second = (int(compare(side, self.value).sum()) for side in outputs)
+        return (second, first) if self.swapped else (first, second)
+
+
+def _best_event(outputs: list[NDArray[np.float64]], delta: float, confidence: float) -> _Event | None:
+    """The event with the highest bound on these outputs; none where nothing tells the neighbours apart."""
+    pooled = np.concatenate(outputs)
+    values = np.unique(pooled)
+    if values.size > _MOST_EVENTS:
+        # evenly by rank, and the most frequent single values: an atom is an event of its own
+        edges = np.unique(np.quantile(pooled, np.linspace(0, 1, _MOST_EVENTS // 2), method="nearest"))
+        found, often = np.unique(pooled, return_counts=True)
+        values = np.union1d(edges, found[np.argsort(often)[-_MOST_EVENTS // 2 :]])
+    n = outputs[0].size
+    upto = [np.searchsorted(np.sort(side), values, side="right") for side in outputs]
+    below = [np.searchsorted(np.sort(side), values, side="left") for side in outputs]
+    best = 0.0
+    event: _Event | None = None
+    for kind, counts in (
+        ("at most", upto),
+        ("at least", [n - part for part in below]),
+        ("exactly", [high - low for high, low in zip(upto, below, strict=True)]),
+    ):
+        for swapped in (False, True):
+            likely, unlikely = (counts[1], counts[0]) if swapped else (counts[0], counts[1])
+            bounds = np.asarray(_bound(likely, unlikely, n, delta, confidence))
+            at = int(np.argmax(bounds))
+            if bounds[at] > best:
+                best, event = float(bounds[at]), _Event(kind, float(values[at]), swapped=swapped)
+    return event
+
+
+def _bound(likely: Any, unlikely: Any, n: int, delta: float, confidence: float) -> Any:
+    """ln((p_low - delta)/q_high), each probability bounded on one side with half of the allowed error."""
+    from scipy.special import betaincinv
+
+    error = (1 - confidence) / 2
+    likely, unlikely = np.asarray(likely, dtype=np.float64), np.asarray(unlikely, dtype=np.float64)
+    p_low = np.where(likely > 0, betaincinv(np.maximum(likely, 1), n - likely + 1, error), 0.0)
+    q_high = np.where(unlikely < n, betaincinv(unlikely + 1, np.maximum(n - unlikely, 1), 1 - error), 1.0)
+    excess = p_low - delta
+    return np.where(excess > 0, np.log(np.maximum(excess, 1e-300) / q_high), -math.inf)
+
+
+def _numbers(outputs: NDArray[Any], n: int) -> NDArray[np.float64]:
+    numbers = np.asarray(outputs, dtype=np.float64)
+    if numbers.shape != (n,) or np.isnan(numbers).any():
+        raise ParameterError(f"sample_outputs must give one number for each of its {n:,} runs; got shape {numbers.shape}.")
+    return numbers
