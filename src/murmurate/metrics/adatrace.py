@@ -1,0 +1,267 @@
+"""The six scores that AdaTrace (Gursoy et al., CCS 2018) and its followers publish, as its evaluator computes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate.core.score import Better, Score
+from murmurate.core.space import Floats, Integers
+from murmurate.metrics.bootstrap import mean_interval
+from murmurate.metrics.comparison import Comparison, Lines, NotMeasurable, Side, merge_repeats, to_metres
+from murmurate.metrics.divergence import jensen_shannon
+from murmurate.metrics.patterns import agreement, mine
+
+FAMILY = "adatrace"
+QUERIES = 200
+QUERY_SANITY_BOUND = 0.01
+KENDALL_CELLS = 15
+TRIP_CELLS = 6
+PATTERN_LENGTHS = (2, 8)
+PATTERN_TOP = 100
+BUCKETS = 20
+
+
+def adatrace_query(comparison: Comparison, *, queries: int = QUERIES) -> list[Score]:
+    """Mean relative error of the number of trips that touch a random circle, as published and without its bug."""
+    corners = np.column_stack(_corners(comparison))
+    extent = corners[1] - corners[0]
+    centres = corners[0] + comparison.generator(3).uniform(size=(queries, 2)) * extent
+    radius = float(extent.max() / 3)
+    note = f"{queries} circles, centres uniform in the box, radius a third of its extent, drawn by a fixed seed"
+    bug = "; a trip that repeats a point counts for every circle, as in the published evaluator"
+    scores = []
+    for name, as_published in (("adatrace_query", False), ("adatrace_query.as_published", True)):
+        counts = [_touched(side.lines, centres, radius, as_published) for side in comparison.sides]
+        errors = np.abs(counts[1] - counts[0]) / np.maximum(counts[0], QUERY_SANITY_BOUND * comparison.original.n)
+        low, high = mean_interval(errors)
+        score = _score(name, errors.mean(), "lower", queries, note + bug if as_published else note)
+        scores.append(replace(score, low=low, high=high))
+    return scores
+
+
+def adatrace_kendall(comparison: Comparison) -> list[Score]:
+    """Rank agreement of the number of trips per cell, 15 x 15."""
+    original, released = (_trips_per_cell(*strings, KENDALL_CELLS**2) for strings in _strings(comparison, KENDALL_CELLS))
+    ceiling = kendall(original, original)
+    value = kendall(original, released)
+    note = f"ties keep it below 1: the originals against themselves give {ceiling:.4f}"
+    return [
+        _score("adatrace_kendall", value, "higher", len(original), note),
+        _score("adatrace_kendall.of_ceiling", value / ceiling if ceiling > 0 else np.nan, "higher", len(original), note),
+    ]
+
+
+def adatrace_patterns(comparison: Comparison) -> list[Score]:
+    """F1 and support error of the 100 most frequent strings of 2 to 8 cells, 6 x 6."""
+    shortest, longest = PATTERN_LENGTHS
+    found = mine(_strings(comparison, TRIP_CELLS), shortest=shortest, longest=longest, most=PATTERN_TOP)
+    if not found.found.all():
+        raise NotMeasurable("one of the sides has no trip")
+    values = agreement(found, found.counts.astype(np.float64), PATTERN_TOP)
+    note = "uniform random short trips already reach an F1 of about .45 on real cities"
+    n = min(PATTERN_TOP, int(found.found[0]))
+    return [
+        _score("adatrace_patterns.f1", values["f1"], "higher", n, note),
+        _score("adatrace_patterns.support_error", values["support_error"], "lower", n, "absolute counts, as published"),
+    ]
+
+
+def adatrace_trip(comparison: Comparison) -> list[Score]:
+    """Jensen-Shannon divergence (nats) of origin-destination pairs, 6 x 6 cells."""
+    places = TRIP_CELLS**2
+    counts = []
+    for cells, offsets in _strings(comparison, TRIP_CELLS):
+        counts.append(np.bincount(cells[offsets[:-1]] * places + cells[offsets[1:] - 1], minlength=places**2))
+    return [_score("adatrace_trip", jensen_shannon(*counts, base=None), "lower", comparison.released.n, unit="nats")]
+
+
+def adatrace_diameter(comparison: Comparison) -> list[Score]:
+    """Jensen-Shannon divergence (nats) of trip diameters in 20 buckets of the originals' range."""
+    original, released = (_diameters(*side.lines) for side in comparison.sides)
+    return [_score("adatrace_diameter", bucket_divergence(original, released), "lower", len(released), unit="nats")]
+
+
+def adatrace_length(comparison: Comparison) -> list[Score]:
+    """Jensen-Shannon divergence (nats) of trip lengths in 20 buckets of the originals' range."""
+    original, released = (side.length_m for side in comparison.sides)
+    return [_score("adatrace_length", bucket_divergence(original, released), "lower", len(released), unit="nats")]
+
+
+def bucket_divergence(original: Floats, released: Floats, *, buckets: int = BUCKETS) -> float:
+    """As published: the buckets begin at zero, are (max - min)/20 of the originals wide, and what lies beyond them is
+    lost, so that shares may sum to less than one.
+
+    >>> bucket_divergence(np.array([0.0, 10.0]), np.array([0.0, 10.0]))
+    0.0
+    """
+    width = (original.max() - original.min()) / buckets
+    if width == 0:
+        return 0.0 if np.array_equal(np.unique(original), np.unique(released)) else float(np.log(2))
+    edges = np.arange(buckets + 1) * width
+    shares = []
+    for values in (original, released):
+        bucket = np.searchsorted(edges, values, side="right") - 1
+        shares.append(np.bincount(bucket[bucket < buckets], minlength=buckets) / len(values))
+    middle = (shares[0] + shares[1]) / 2
+    total = 0.0
+    for share in shares:
+        there = share > 0
+        total += float(np.sum(share[there] * np.log(share[there] / middle[there]))) / 2
+    return max(0.0, total)
+
+
+@njit(cache=True, nogil=True)
+def kendall(original: Integers, released: Integers) -> float:
+    """Concordant less reversed pairs over all pairs, counting as the published evaluator does.
+
+    A tie of the originals counts for nothing; a tie of the release counts as concordant where the later cell is the
+    greater among the originals, and as reversed otherwise.
+    """
+    n = len(original)
+    total = 0
+    for i in range(n):
+        for j in range(i + 1, n):
+            if original[i] > original[j]:
+                total += 1 if released[i] > released[j] else -1
+            elif original[i] < original[j]:
+                total += -1 if released[i] > released[j] else 1
+    return total / (n * (n - 1) / 2)
+
+
+def _score(name: str, value: float, better: Better, n: int, note: str = "", *, unit: str = "") -> Score:
+    return Score(name=name, value=float(value), better=better, family=FAMILY, n=n, note=note, unit=unit)
+
+
+def _corners(comparison: Comparison) -> tuple[Floats, Floats]:
+    """X and y of the south-west and the north-east corner of the declared box, in metres."""
+    grid = comparison.grid
+    return to_metres(grid, np.array([grid.south, grid.north]), np.array([grid.west, grid.east]))
+
+
+def _strings(comparison: Comparison, per_side: int) -> list[tuple[Integers, Integers]]:
+    return [_cell_strings(side, per_side) for side in comparison.sides]
+
+
+def _cell_strings(side: Side, per_side: int) -> tuple[Integers, Integers]:
+    """Strings over per_side x per_side cells: repeats merged, jumps filled in, a trip within one cell written twice."""
+    grid = side.grid
+    lat, lng = side.degrees
+    column = _index((lng - grid.west) / (grid.east - grid.west), per_side)
+    row = _index((lat - grid.south) / (grid.north - grid.south), per_side)
+    # what lies outside falls into the south-western cell, as published
+    cell = np.where((column < 0) | (row < 0), 0, column * per_side + row)
+    return _fill(*merge_repeats(cell, side.offsets), per_side)
+
+
+def _index(share: Floats, per_side: int) -> NDArray[np.int64]:
+    """Cells are closed and the first that holds a point takes it, so a point on an edge belongs to the lower cell."""
+    inside = (share >= 0) & (share <= 1)
+    at = np.ceil(np.where(inside, share, 0.0) * per_side).astype(np.int64) - 1
+    return np.where(inside, np.maximum(at, 0), -1)
+
+
+@njit(cache=True, nogil=True)
+def _fill(cells: Integers, offsets: Integers, per_side: int) -> tuple[Integers, Integers]:
+    """Walk diagonally, then straight, through the cells between two that do not touch."""
+    total = 0
+    for trip in range(len(offsets) - 1):
+        total += 2
+        for at in range(offsets[trip] + 1, offsets[trip + 1]):
+            east, north = _step(cells[at - 1], cells[at], per_side)
+            total += max(abs(east), abs(north))
+    filled = np.empty(total, dtype=np.int64)
+    ends = np.zeros(len(offsets), dtype=np.int64)
+    size = 0
+    for trip in range(len(offsets) - 1):
+        first, last = offsets[trip], offsets[trip + 1]
+        filled[size] = cells[first]
+        size += 1
+        if last - first == 1:
+            filled[size] = cells[first]
+            size += 1
+        for at in range(first + 1, last):
+            here = cells[at - 1]
+            while here != cells[at]:
+                east, north = _step(here, cells[at], per_side)
+                here += np.sign(east) * per_side + np.sign(north)
+                filled[size] = here
+                size += 1
+        ends[trip + 1] = size
+    return filled[:size], ends
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _step(here: int, there: int, per_side: int) -> tuple[int, int]:
+    return there // per_side - here // per_side, there % per_side - here % per_side
+
+
+@njit(cache=True, nogil=True)
+def _trips_per_cell(cells: Integers, offsets: Integers, n: int) -> Integers:
+    count = np.zeros(n, dtype=np.int64)
+    seen = np.full(n, -1, dtype=np.int64)
+    for trip in range(len(offsets) - 1):
+        for at in range(offsets[trip], offsets[trip + 1]):
+            if seen[cells[at]] != trip:
+                seen[cells[at]] = trip
+                count[cells[at]] += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _touched(lines: Lines, centres: Floats, radius: float, as_published: bool) -> Integers:
+    """How many trips come within the radius of each centre."""
+    x, y, offsets = lines
+    count = np.zeros(len(centres), dtype=np.int64)
+    square = radius * radius
+    for trip in range(len(offsets) - 1):
+        first, last = offsets[trip], offsets[trip + 1]
+        if as_published and last - first == 1:
+            continue  # the published loop runs over segments, so a single point is never seen
+        repeats = False
+        if as_published:
+            for k in range(first, last - 1):
+                repeats = repeats or (x[k] == x[k + 1] and y[k] == y[k + 1])
+        west, east = x[first:last].min(), x[first:last].max()
+        south, north = y[first:last].min(), y[first:last].max()
+        for circle in range(len(centres)):
+            cx, cy = centres[circle]
+            gap_x, gap_y = max(west - cx, 0.0, cx - east), max(south - cy, 0.0, cy - north)
+            if repeats:
+                count[circle] += 1
+            elif gap_x * gap_x + gap_y * gap_y <= square:
+                count[circle] += _within((cx, cy), x, y, (first, last), square)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _within(centre: tuple[float, float], x: Floats, y: Floats, span: tuple[int, int], square: float) -> int:
+    cx, cy = centre
+    first, last = span
+    for k in range(first, last):
+        if (x[k] - cx) ** 2 + (y[k] - cy) ** 2 <= square:
+            return 1
+    for k in range(first, last - 1):
+        ex, ey = x[k + 1] - x[k], y[k + 1] - y[k]
+        length = ex * ex + ey * ey
+        if length > 0:
+            along = min(1.0, max(0.0, ((cx - x[k]) * ex + (cy - y[k]) * ey) / length))
+            if (x[k] + along * ex - cx) ** 2 + (y[k] + along * ey - cy) ** 2 <= square:
+                return 1
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def _diameters(x: Floats, y: Floats, offsets: Integers) -> Floats:
+    """Greatest distance between any two points of each trip."""
+    result = np.zeros(len(offsets) - 1)
+    for trip in range(len(offsets) - 1):
+        best = 0.0
+        for i in range(offsets[trip], offsets[trip + 1]):
+            for j in range(i + 1, offsets[trip + 1]):
+                best = max(best, (x[i] - x[j]) ** 2 + (y[i] - y[j]) ** 2)
+        result[trip] = np.sqrt(best)
+    return result

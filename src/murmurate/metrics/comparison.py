@@ -1,0 +1,236 @@
+"""Two sets of trips laid side by side: what every metric reads, computed once and shared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate.core.space import Floats, Integers
+from murmurate.core.trips import Trips
+from murmurate.errors import Fault, InputError
+from murmurate.spaces.grid import Grid
+from murmurate.spaces.sphere import METRES_PER_DEGREE, step_m
+
+Lines = tuple[Floats, Floats, Integers]
+"""Two coordinates of every point, and the offsets of the trips in them."""
+
+
+class NotMeasurable(Exception):
+    """These data do not carry what a metric needs; the message is the reason a reader is shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One set of trips as the arrays that metrics read."""
+
+    trips: Trips
+    grid: Grid
+
+    @cached_property
+    def degrees(self) -> tuple[Floats, Floats]:
+        """Latitude and longitude of every point; centres of cells or links where there are no coordinates."""
+        trips = self.trips
+        if trips.has_coordinates:
+            return np.ascontiguousarray(trips.lat), np.ascontiguousarray(trips.lng)
+        if "cell" in trips.columns:
+            return (trips.space or self.grid).centre(trips.cell)
+        if trips.space is None:
+            raise NotMeasurable("the trips have links and no road network to tell where they are")
+        return trips.space.centre(trips.link)
+
+    @property
+    def track(self) -> Lines:
+        """Latitudes, longitudes and offsets of trips, for kernels."""
+        return *self.degrees, self.offsets
+
+    @property
+    def lines(self) -> Lines:
+        """Metres east, metres north and offsets of trips, for kernels."""
+        return *self.xy, self.offsets
+
+    @cached_property
+    def xy(self) -> tuple[Floats, Floats]:
+        """Metres east and north of the middle of the grid's box."""
+        return to_metres(self.grid, *self.degrees)
+
+    @cached_property
+    def cell(self) -> Integers:
+        """The grid's cell of every point; -1 outside."""
+        trips = self.trips
+        if "cell" in trips.columns:
+            space = trips.space
+            same = space is not None and space.spec() == self.grid.spec()
+            if same or (space is None and not trips.has_coordinates):
+                return self._known_cells(trips.cell)
+        return self.grid.locate(*self.degrees)
+
+    def _known_cells(self, cell: Integers) -> Integers:
+        wrong = (cell < -1) | (cell >= self.grid.n_cells)
+        if wrong.any():
+            row = int(wrong.argmax())
+            reason = f"{self.grid.spec()} has the cells 0 to {self.grid.n_cells - 1:,}; found {cell[row]:,}"
+            raise InputError([Fault(reason, row=row, column="cell")], "give the grid that these cells belong to.")
+        return cell
+
+    @property
+    def offsets(self) -> Integers:
+        """Trip k is points offsets[k]:offsets[k + 1]."""
+        return self.trips.offsets
+
+    @property
+    def n(self) -> int:
+        """How many trips."""
+        return self.trips.n_trips
+
+    @cached_property
+    def merged(self) -> tuple[Integers, Integers]:
+        """Cell strings with consecutive repeats merged, and their offsets; -1 stands for a stretch outside."""
+        return merge_repeats(self.cell, self.offsets)
+
+    @cached_property
+    def cells_per_trip(self) -> Integers:
+        """Cells of each trip after merging, not counting what lies outside."""
+        cells, offsets = self.merged
+        inside = np.concatenate([[0], np.cumsum(cells >= 0)])
+        return inside[offsets[1:]] - inside[offsets[:-1]]
+
+    @cached_property
+    def hour(self) -> Integers:
+        """Local hour of each trip: the one that holds most of its points, the earlier one on a tie."""
+        return _most_frequent_hour(self.point_hour, self.offsets)
+
+    @cached_property
+    def point_hour(self) -> Integers:
+        """Local hour of each point."""
+        hour = np.ascontiguousarray(self.trips.local_hour)
+        wrong = (hour < 0) | (hour > 23)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise InputError([Fault(f"hours are 0 to 23; found {hour[row]}", row=row, column="hour")])
+        return hour
+
+    @cached_property
+    def length_m(self) -> Floats:
+        """Great-circle length of each trip."""
+        return trip_lengths(*self.track)
+
+    @cached_property
+    def duration_s(self) -> Floats:
+        """Seconds from the first to the last point of each trip."""
+        time = self.trips.time_us
+        return (time[self.offsets[1:] - 1] - time[self.offsets[:-1]]) / 1e6
+
+    @cached_property
+    def speed_kmh(self) -> Floats:
+        """Length over duration; NaN for a trip that takes no time."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(self.duration_s > 0, self.length_m / self.duration_s * 3.6, np.nan)
+
+    @cached_property
+    def ends(self) -> tuple[Integers, Integers]:
+        """Cell of the first and of the last point of each trip; -1 outside."""
+        return self.cell[self.offsets[:-1]], self.cell[self.offsets[1:] - 1]
+
+    @cached_property
+    def ends_xy(self) -> Floats:
+        """x, y of the first and x, y of the last point of each trip: centres of cells, the point itself outside."""
+        columns: list[Floats] = []
+        for cell, at in zip(self.ends, (self.offsets[:-1], self.offsets[1:] - 1), strict=True):
+            inside = cell >= 0
+            middle = to_metres(self.grid, *self.grid.centre(np.where(inside, cell, 0)))
+            columns += [np.where(inside, centre, own[at]) for centre, own in zip(middle, self.xy, strict=True)]
+        return np.column_stack(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A release beside its originals, on one public grid; `pairing[k]` is the original of released trip k."""
+
+    original: Side
+    released: Side
+    pairing: NDArray[np.int64] | None = None
+    seed: int = 0
+    """Fixes which trips and queries are sampled, so that scores repeat; no privacy rests on it."""
+
+    @property
+    def grid(self) -> Grid:
+        return self.original.grid
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.original, self.released
+
+    def generator(self, purpose: int) -> np.random.Generator:
+        """Random numbers for one purpose; another purpose draws others."""
+        return np.random.default_rng([self.seed, purpose])
+
+    @cached_property
+    def paired(self) -> tuple[Integers, Integers]:
+        """Positions of released trips that have an original, and of those originals."""
+        if self.pairing is None:
+            raise NotMeasurable("no pairing of released trips with their originals was given")
+        known = np.flatnonzero(self.pairing >= 0)
+        if not len(known):
+            raise NotMeasurable("the pairing names no original for any released trip")
+        return known, self.pairing[known]
+
+    def missing(self) -> dict[str, str]:
+        """What these data lack among the things metrics ask for, and the reason to give."""
+        missing: dict[str, str] = {}
+        if self.pairing is None:
+            missing["pairing"] = "released trips are not paired with originals"
+        for name, side in (("original", self.original), ("released", self.released)):
+            if not side.trips.has_time:
+                missing["time"] = f"the {name} trips have no timestamps"
+                if "hour" not in side.trips.columns:
+                    missing["hour"] = f"the {name} trips have no hour of day"
+        return missing
+
+
+def merge_repeats(cell: Integers, offsets: Integers) -> tuple[Integers, Integers]:
+    """Strings of cells without consecutive repeats, and the offsets of the trips in them.
+
+    >>> merge_repeats(np.array([5, 5, 7, 7, 5]), np.array([0, 3, 5]))
+    (array([5, 7, 7, 5]), array([0, 2, 4]))
+    """
+    keep = np.ones(len(cell), dtype=bool)
+    keep[1:] = cell[1:] != cell[:-1]
+    keep[offsets[:-1]] = True
+    before = np.concatenate([[0], np.cumsum(keep)])
+    return cell[keep], before[offsets]
+
+
+def to_metres(grid: Grid, lat: Floats, lng: Floats) -> tuple[Floats, Floats]:
+    """Metres east and north of the middle of the grid's box, on one scale for the whole box (x at its middle latitude)."""
+    lat0, lng0 = (grid.south + grid.north) / 2, (grid.west + grid.east) / 2
+    return (lng - lng0) * (METRES_PER_DEGREE * np.cos(np.radians(lat0))), (lat - lat0) * METRES_PER_DEGREE
+
+
+@njit(cache=True, nogil=True)
+def trip_lengths(lat: Floats, lng: Floats, offsets: Integers) -> Floats:
+    """Great-circle metres along each trip."""
+    lengths = np.zeros(len(offsets) - 1)
+    for trip in range(len(offsets) - 1):
+        for point in range(offsets[trip] + 1, offsets[trip + 1]):
+            lengths[trip] += step_m(lat[point - 1], lng[point - 1], lat[point], lng[point])
+    return lengths
+
+
+@njit(cache=True)
+def _most_frequent_hour(hour: Integers, offsets: Integers) -> Integers:
+    result = np.zeros(len(offsets) - 1, dtype=np.int64)
+    count = np.zeros(24, dtype=np.int64)
+    for trip in range(len(offsets) - 1):
+        count[:] = 0
+        for point in range(offsets[trip], offsets[trip + 1]):
+            count[hour[point]] += 1
+        best = hour[offsets[trip]]
+        for point in range(offsets[trip], offsets[trip + 1]):
+            if count[hour[point]] > count[best]:
+                best = hour[point]
+        result[trip] = best
+    return result

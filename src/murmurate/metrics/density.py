@@ -1,0 +1,174 @@
+"""Where people are: visits of cells, counting and range queries, popular places, how far people roam, time of day."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from murmurate.core.score import Better, Score
+from murmurate.core.space import Floats, Integers
+from murmurate.metrics.bootstrap import mean_interval
+from murmurate.metrics.comparison import Comparison, NotMeasurable, Side
+from murmurate.metrics.divergence import jensen_shannon, kullback_leibler, matched_counts
+from murmurate.spaces.sphere import step_m
+
+FAMILY = "density"
+SANITY_BOUND = 0.001
+"""Counts below this share of all visits are taken as this share, so that rare places do not rule the mean."""
+TOP = (10, 20, 50, 100)
+RANGE_QUERIES = 1_000
+HOT_SHARE = 0.05
+"""Hot spots are this share of the cells visited on either side."""
+GYRATION_BINS = 50
+
+
+def visits(comparison: Comparison) -> list[Score]:
+    """How alike the distributions of visits (points) over cells are."""
+    _, original, released = _visits(comparison)
+    by_popularity = kullback_leibler(np.sort(original), np.sort(released))
+    n, note = len(original), "cells visited on either side; counts of zero set to 0.1 for KL"
+    return [
+        _score("visits.kl_by_label", kullback_leibler(original, released), n, note, unit="nats"),
+        _score("visits.kl_by_popularity", by_popularity, n, note, unit="nats"),
+        _score("visits.jsd", jensen_shannon(original, released), n, note),
+    ]
+
+
+def counting_queries(comparison: Comparison, *, sanity_bound: float = SANITY_BOUND) -> list[Score]:
+    """Mean relative error of "how many visits has this cell" over the cells visited on either side."""
+    _, original, released = _visits(comparison)
+    errors = _relative_errors(original, released, original.sum(), released.sum(), sanity_bound)
+    return [_mean_error("counting_queries", errors, "the release scaled to as many visits as the originals")]
+
+
+def range_queries(comparison: Comparison, *, queries: int = RANGE_QUERIES, sanity_bound: float = SANITY_BOUND) -> list[Score]:
+    """Mean relative error of visits counted in random rectangles of cells."""
+    grid = comparison.grid
+    generator = comparison.generator(2)
+    rows, columns = (_spans(size, queries, generator) for size in (grid.rows, grid.columns))
+    answers = []
+    for side in comparison.sides:
+        counts = np.bincount(side.cell[side.cell >= 0], minlength=grid.n_cells).reshape(grid.rows, grid.columns)
+        table = np.zeros((grid.rows + 1, grid.columns + 1), dtype=np.int64)
+        table[1:, 1:] = counts.cumsum(axis=0).cumsum(axis=1)
+        (low, high), (left, right) = rows, columns
+        answers.append(table[high, right] - table[low, right] - table[high, left] + table[low, left])
+    totals = [int((side.cell >= 0).sum()) for side in comparison.sides]
+    if not all(totals):
+        raise NotMeasurable("no point of one of the sides lies inside the grid")
+    errors = _relative_errors(answers[0], answers[1], totals[0], totals[1], sanity_bound)
+    note = "rectangles of 1/32 to 1/2 of the box each way, drawn by a fixed seed; the release scaled to as many visits"
+    return [_mean_error("range_queries", errors, note)]
+
+
+def top_places(comparison: Comparison, *, top: tuple[int, ...] = TOP) -> list[Score]:
+    """Share of the n most visited cells that are among the n most visited of the release."""
+    labels, original, released = _visits(comparison)
+    ranks = [_by_count(labels, counts) for counts in (original, released)]
+    scores = []
+    for n in top:
+        known, found = (set(rank[:n].tolist()) for rank in ranks)
+        coverage = len(known & found) / len(known)
+        scores.append(_score(f"top_places.coverage_{n}", coverage, len(known), "by visits", better="higher"))
+    return scores
+
+
+def hot_spots(comparison: Comparison, *, share: float = HOT_SHARE) -> list[Score]:
+    """Overlap (Jaccard) of the most visited cells of both sides, and the share of visits they hold."""
+    labels, original, released = _visits(comparison)
+    n = max(1, round(share * len(labels)))
+    known, found = (_by_count(labels, counts)[:n] for counts in (original, released))
+    common = len(np.intersect1d(known, found))
+    held = [counts[np.isin(labels, known)].sum() / counts.sum() for counts in (original, released)]
+    note = f"the {n:,} most visited of {len(labels):,} cells"
+    overlap = common / (len(known) + len(found) - common)
+    return [
+        _score("hot_spots.overlap", overlap, n, note, better="higher"),
+        _score("hot_spots.share_change", abs(held[1] - held[0]), n, note),
+    ]
+
+
+def gyration(comparison: Comparison, *, bins: int = GYRATION_BINS) -> list[Score]:
+    """How alike the radii of gyration of trips are: root mean square distance of a trip's points from their mean."""
+    from scipy.stats import wasserstein_distance
+
+    original, released = (_gyration(*side.track) for side in comparison.sides)
+    edges = np.linspace(0, max(original.max(), released.max(), 1.0), bins + 1)
+    counts = [np.histogram(radii, edges)[0] for radii in (original, released)]
+    n, note = len(released), f"per trip; {bins} equal bins up to the greatest radius"
+    low, high = mean_interval(released)
+    return [
+        Score(name="gyration.released_mean", value=float(released.mean()), low=low, high=high, unit="m", family=FAMILY, n=n),
+        _score("gyration.mean_change", abs(released.mean() - original.mean()), n, note, unit="m"),
+        _score("gyration.emd", wasserstein_distance(original, released), n, note, unit="m"),
+        _score("gyration.jsd", jensen_shannon(*counts), n, note),
+    ]
+
+
+def time_of_day(comparison: Comparison) -> list[Score]:
+    """How alike the hours of day of points and of departures are (Jensen-Shannon, base 2)."""
+    points, departures = [], []
+    for side in comparison.sides:
+        hour = side.point_hour
+        points.append(np.bincount(hour, minlength=24))
+        departures.append(np.bincount(hour[side.offsets[:-1]], minlength=24))
+    return [
+        _score("time_of_day.points_jsd", jensen_shannon(*points), 24, "local hours"),
+        _score("time_of_day.departures_jsd", jensen_shannon(*departures), 24, "local hours"),
+    ]
+
+
+def _visits(comparison: Comparison) -> tuple[Integers, Floats, Floats]:
+    inside = [_inside(side) for side in comparison.sides]
+    if not all(len(cells) for cells in inside):
+        raise NotMeasurable("no point of one of the sides lies inside the grid")
+    return matched_counts(*inside)
+
+
+def _inside(side: Side) -> Integers:
+    return side.cell[side.cell >= 0]
+
+
+def _by_count(labels: Integers, counts: Floats) -> Integers:
+    """Labels that occur, the most frequent first; the smaller label on a tie."""
+    order = np.lexsort((labels, -counts))
+    return labels[order][counts[order] > 0]
+
+
+def _relative_errors(
+    original: Floats | Integers, released: Floats | Integers, total: float, released_total: float, sanity_bound: float
+) -> Floats:
+    scaled = released * (total / released_total)
+    return np.asarray(np.abs(original - scaled) / np.maximum(original, sanity_bound * total))
+
+
+def _mean_error(name: str, errors: Floats, note: str) -> Score:
+    low, high = mean_interval(errors)
+    return Score(
+        name=name, value=float(errors.mean()), low=low, high=high, better="lower", family=FAMILY, n=len(errors), note=note
+    )
+
+
+def _score(name: str, value: float, n: int, note: str, *, better: Better = "lower", unit: str = "") -> Score:
+    return Score(name=name, value=float(value), better=better, unit=unit, family=FAMILY, n=n, note=note)
+
+
+def _spans(size: int, queries: int, generator: np.random.Generator) -> tuple[Integers, Integers]:
+    """Half-open ranges of rows or columns, 1/32 to 1/2 of the box wide (log-uniform), at any place inside it."""
+    width = np.exp(generator.uniform(np.log(1 / 32), np.log(1 / 2), queries)) * size
+    width = np.maximum(1, np.rint(width)).astype(np.int64)
+    low = np.floor(generator.uniform(0, 1, queries) * (size - width + 1)).astype(np.int64)
+    return low, low + width
+
+
+@njit(cache=True, nogil=True)
+def _gyration(lat: Floats, lng: Floats, offsets: Integers) -> Floats:
+    result = np.empty(len(offsets) - 1)
+    for trip in range(len(offsets) - 1):
+        first, last = offsets[trip], offsets[trip + 1]
+        north, east = lat[first:last].mean(), lng[first:last].mean()
+        total = 0.0
+        for point in range(first, last):
+            total += step_m(lat[point], lng[point], north, east) ** 2
+        result[trip] = np.sqrt(total / (last - first))
+    return result

@@ -1,0 +1,63 @@
+"""Distances between distributions, in one place so that every metric means the same by a word."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from murmurate.core.space import Floats, Integers
+
+ZERO_COUNT = 0.1
+"""What a count of zero becomes before a Kullback-Leibler divergence (Bindschaedler and Shokri 2016, footnote 5)."""
+
+
+def jensen_shannon(one: ArrayLike, other: ArrayLike, *, base: float | None = 2.0) -> float:
+    """Jensen-Shannon divergence of two count vectors; 0 to 1 in base 2, natural logarithm where `base` is None.
+
+    >>> jensen_shannon([1, 1, 0], [0, 0, 5])
+    1.0
+    """
+    p, q = shares(one), shares(other)
+    middle = (p + q) / 2
+    value = (_relative_entropy(p, middle) + _relative_entropy(q, middle)) / 2
+    return max(0.0, value / float(np.log(base)) if base else value)
+
+
+def kullback_leibler(reference: ArrayLike, other: ArrayLike, *, zero_count: float = ZERO_COUNT) -> float:
+    """KL(reference || other) in nats, counts of zero set to `zero_count` first.
+
+    >>> round(kullback_leibler([8, 2], [5, 5]), 4)
+    0.1927
+    """
+    p, q = (np.asarray(counts, dtype=np.float64) for counts in (reference, other))
+    p, q = (shares(np.where(counts == 0, zero_count, counts)) for counts in (p, q))
+    return max(0.0, _relative_entropy(p, q))
+
+
+def total_variation(one: ArrayLike, other: ArrayLike) -> float:
+    """Half the L1 distance of two distributions: the share of mass that differs."""
+    return float(np.abs(shares(one) - shares(other)).sum() / 2)
+
+
+def shares(counts: ArrayLike) -> Floats:
+    """Counts as probabilities; all zero where there is nothing."""
+    values = np.asarray(counts, dtype=np.float64)
+    total = values.sum()
+    return values / total if total > 0 else values
+
+
+def matched_counts(one: Integers, other: Integers) -> tuple[Integers, Floats, Floats]:
+    """Labels that occur on either side, in order, and how often each occurs on both.
+
+    >>> matched_counts(np.array([3, 3, 9]), np.array([9]))
+    (array([3, 9]), array([2., 1.]), array([0., 1.]))
+    """
+    labels, position = np.unique(np.concatenate([one, other]), return_inverse=True)
+    first = np.bincount(position[: len(one)], minlength=len(labels)).astype(np.float64)
+    second = np.bincount(position[len(one) :], minlength=len(labels)).astype(np.float64)
+    return labels, first, second
+
+
+def _relative_entropy(p: Floats, q: Floats) -> float:
+    there = p > 0
+    return float(np.sum(p[there] * np.log(p[there] / q[there])))

@@ -1,0 +1,154 @@
+"""Hausdorff distances between trips: every vertex to the other polyline, in both directions, in metres."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from murmurate.core.score import Score
+from murmurate.core.space import Floats, Integers
+from murmurate.metrics.bootstrap import summary
+from murmurate.metrics.comparison import Comparison, Lines
+from murmurate.spaces.sphere import METRES_PER_DEGREE
+
+FAMILY = "trips"
+SAMPLED = 2_000
+"""Released trips that are held against every original."""
+
+Line = tuple[Floats, Floats]
+Span = tuple[int, int]
+"""The vertices first:last of a line."""
+
+
+def hausdorff(comparison: Comparison) -> list[Score]:
+    """Distance of each released trip from its original, in a plane local to the original."""
+    released, original = comparison.paired
+    metres = paired(comparison.original.track, original, comparison.released.track, released)
+    return summary("hausdorff", metres, unit="m", family=FAMILY)
+
+
+def hausdorff_nearest(comparison: Comparison, *, sampled: int = SAMPLED) -> list[Score]:
+    """Distance of (at most `sampled`) released trips from whichever original is nearest; needs no pairing."""
+    n = comparison.released.n
+    chosen = np.arange(n)
+    if n > sampled:
+        chosen = np.sort(comparison.generator(1).choice(n, size=sampled, replace=False))
+    metres = nearest(comparison.original.lines, comparison.released.lines, chosen)
+    note = f"{len(chosen):,} of {n:,} released trips, drawn by a fixed seed" if len(chosen) < n else ""
+    return summary("hausdorff_nearest", metres, unit="m", family=FAMILY, note=note)
+
+
+def nearest(lines: Lines, other: Lines, chosen: Integers) -> Floats:
+    """Least Hausdorff distance from each chosen trip of the other side to any trip of this one; exact.
+
+    >>> along, ends = np.array([0.0, 10.0]), np.array([0, 2])
+    >>> nearest((along, np.zeros(2), ends), (along, np.full(2, 3.0), ends), np.array([0]))
+    array([3.])
+    """
+    return _nearest(lines, _boxes(*lines), other, chosen)
+
+
+@njit(cache=True, nogil=True)
+def paired(track: Lines, chosen: Integers, other: Lines, other_chosen: Integers) -> Floats:
+    """Hausdorff metres of each pair of trips in degrees, scaled at the mean latitude of the first of the pair."""
+    lat, lng, offsets = track
+    other_lat, other_lng, other_offsets = other
+    most = max(np.diff(offsets).max(), np.diff(other_offsets).max())
+    x, y, ox, oy = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    result = np.empty(len(chosen))
+    for pair in range(len(chosen)):
+        first, last = offsets[chosen[pair]], offsets[chosen[pair] + 1]
+        other_first, other_last = other_offsets[other_chosen[pair]], other_offsets[other_chosen[pair] + 1]
+        lat0, lng0 = lat[first:last].mean(), lng[first]
+        scale = METRES_PER_DEGREE * math.cos(lat0 * math.pi / 180)
+        for k in range(first, last):
+            x[k - first], y[k - first] = (lng[k] - lng0) * scale, (lat[k] - lat0) * METRES_PER_DEGREE
+        for k in range(other_first, other_last):
+            ox[k - other_first] = (other_lng[k] - lng0) * scale
+            oy[k - other_first] = (other_lat[k] - lat0) * METRES_PER_DEGREE
+        result[pair] = math.sqrt(_squared((x, y), (0, last - first), (ox, oy), (0, other_last - other_first), np.inf))
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _squared(line: Line, span: Span, other: Line, other_span: Span, limit: float) -> float:
+    """Squared Hausdorff distance of two polylines; infinity as soon as it is known to reach `limit`."""
+    x, y = line
+    ox, oy = other
+    worst = 0.0
+    for k in range(*span):
+        worst = max(worst, _squared_to_polyline((x[k], y[k]), ox, oy, other_span, worst))
+        if worst >= limit:
+            return np.inf
+    for k in range(*other_span):
+        worst = max(worst, _squared_to_polyline((ox[k], oy[k]), x, y, span, worst))
+        if worst >= limit:
+            return np.inf
+    return worst
+
+
+@njit(cache=True, nogil=True)
+def _squared_to_polyline(point: tuple[float, float], x: Floats, y: Floats, span: Span, enough: float) -> float:
+    """Least squared distance from a point to a polyline; stops once it is at most `enough`."""
+    px, py = point
+    first, last = span
+    east, north = px - x[first], py - y[first]
+    best = east * east + north * north
+    for k in range(first, last - 1):
+        if best <= enough:
+            return best
+        ex, ey = x[k + 1] - x[k], y[k + 1] - y[k]
+        square = ex * ex + ey * ey
+        if square > 0:
+            along = ((px - x[k]) * ex + (py - y[k]) * ey) / square
+            along = min(1.0, max(0.0, along))
+            east, north = px - x[k] - along * ex, py - y[k] - along * ey
+            best = min(best, east * east + north * north)
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _boxes(x: Floats, y: Floats, offsets: Integers) -> Floats:
+    """West, east, south and north of each trip."""
+    boxes = np.empty((4, len(offsets) - 1))
+    for trip in range(len(offsets) - 1):
+        first, last = offsets[trip], offsets[trip + 1]
+        boxes[0, trip], boxes[1, trip] = x[first:last].min(), x[first:last].max()
+        boxes[2, trip], boxes[3, trip] = y[first:last].min(), y[first:last].max()
+    return boxes
+
+
+@njit(cache=True, nogil=True)
+def _nearest(lines: Lines, boxes: Floats, other: Lines, chosen: Integers) -> Floats:
+    """Branch and bound on bounding boxes.
+
+    The outermost vertex of one trip lies at least as far from the other trip as the edges of their boxes differ, so a
+    trip whose box differs by more than the best distance so far cannot be nearer. Candidates are taken in rings of
+    growing bound, so that good ones come first.
+    """
+    x, y, offsets = lines
+    other_x, other_y, other_offsets = other
+    n = len(offsets) - 1
+    bound = np.empty(n)
+    result = np.empty(len(chosen))
+    for k in range(len(chosen)):
+        first, last = other_offsets[chosen[k]], other_offsets[chosen[k] + 1]
+        west, east = other_x[first:last].min(), other_x[first:last].max()
+        south, north = other_y[first:last].min(), other_y[first:last].max()
+        least = np.inf
+        for trip in range(n):
+            sideways = max(abs(boxes[0, trip] - west), abs(boxes[1, trip] - east))
+            bound[trip] = max(sideways, abs(boxes[2, trip] - south), abs(boxes[3, trip] - north))
+            least = min(least, bound[trip])
+        best = np.inf
+        inner, outer = -1.0, max(least * 1.5, 20.0)
+        while inner < 0 or inner * inner < best:
+            for trip in range(n):
+                if inner < bound[trip] <= outer and bound[trip] * bound[trip] < best:
+                    span = (offsets[trip], offsets[trip + 1])
+                    best = min(best, _squared((x, y), span, (other_x, other_y), (first, last), best))
+            inner, outer = outer, outer * 2
+        result[k] = math.sqrt(best)
+    return result

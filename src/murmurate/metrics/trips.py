@@ -1,0 +1,186 @@
+"""Single trips: length, duration, speed, where points and centroids went, and how long trips are by hour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+from murmurate.core.score import Score
+from murmurate.core.space import Floats, Integers
+from murmurate.metrics.bootstrap import mean_interval, summary
+from murmurate.metrics.comparison import Comparison, Lines, NotMeasurable, Side
+from murmurate.metrics.divergence import jensen_shannon
+from murmurate.spaces.sphere import great_circle_m, step_m
+
+FAMILY = "trips"
+
+
+def length(comparison: Comparison) -> list[Score]:
+    """Mean length on both sides and how far apart the two distributions are."""
+    return _distributions(comparison, "length", lambda side: side.length_m, "m")
+
+
+def duration(comparison: Comparison) -> list[Score]:
+    """Mean duration on both sides and how far apart the two distributions are."""
+    return _distributions(comparison, "duration", lambda side: side.duration_s, "s")
+
+
+def speed(comparison: Comparison) -> list[Score]:
+    """Mean speed on both sides and how far apart the two distributions are."""
+    return _distributions(comparison, "speed", lambda side: side.speed_kmh, "km/h")
+
+
+def length_change(comparison: Comparison) -> list[Score]:
+    """How the length of each trip changed against its original."""
+    return _changes(comparison, "length_change", lambda side: side.length_m, "m")
+
+
+def duration_change(comparison: Comparison) -> list[Score]:
+    """How the duration of each trip changed against its original."""
+    return _changes(comparison, "duration_change", lambda side: side.duration_s, "s")
+
+
+def speed_change(comparison: Comparison) -> list[Score]:
+    """How the speed of each trip changed against its original."""
+    return _changes(comparison, "speed_change", lambda side: side.speed_kmh, "km/h")
+
+
+def point_displacement(comparison: Comparison) -> list[Score]:
+    """Least, mean and greatest distance between the points of a trip and those of its original, in their order."""
+    released, original = comparison.paired
+    sizes = [np.diff(side.offsets) for side in comparison.sides]
+    same = sizes[0][original] == sizes[1][released]
+    if not same.any():
+        raise NotMeasurable("no released trip has as many points as its original, so points cannot be matched")
+    distances = _point_distances(comparison.original.track, original[same], comparison.released.track, released[same])
+    note = "" if same.all() else f"only the {same.mean():.1%} of trips that kept their number of points"
+    return [
+        score
+        for k, word in enumerate(("least", "average", "greatest"))
+        for score in summary(f"point_displacement.{word}", distances[:, k], unit="m", family=FAMILY, note=note)
+    ]
+
+
+def centroid_displacement(comparison: Comparison) -> list[Score]:
+    """Distance between the mean points of a trip and of its original, and the same without consecutive repeats."""
+    released, original = comparison.paired
+    scores: list[Score] = []
+    for name, merge in (("centroid_displacement", False), ("centroid_displacement.no_repeats", True)):
+        here, there = (_centroids(*side.track, merge) for side in comparison.sides)
+        metres = great_circle_m(*here[original].T, *there[released].T)
+        scores += summary(name, metres, unit="m", family=FAMILY)
+    return scores
+
+
+def trip_size(comparison: Comparison) -> list[Score]:
+    """Jensen-Shannon divergence (base 2) of the number of cells of a trip, hour by hour, and its mean over the hours."""
+    sizes = [side.cells_per_trip for side in comparison.sides]
+    hours = [side.hour for side in comparison.sides]
+    top = int(max(size.max() for size in sizes)) + 1
+    by_hour: list[Score] = []
+    for hour in range(24):
+        chosen = [size[at == hour] for size, at in zip(sizes, hours, strict=True)]
+        if not any(len(part) for part in chosen):
+            continue
+        counts = [np.bincount(part, minlength=top) for part in chosen]
+        # trips in an hour that the other side leaves empty: nothing agrees
+        value = jensen_shannon(*counts) if all(len(part) for part in chosen) else 1.0
+        by_hour.append(
+            Score(
+                name=f"trip_size.hour_{hour:02d}",
+                value=value,
+                better="lower",
+                family=FAMILY,
+                n=min(len(part) for part in chosen),
+            )
+        )
+    values = np.array([score.value for score in by_hour])
+    low, high = mean_interval(values)
+    mean = Score(
+        name="trip_size",
+        value=float(values.mean()),
+        low=low,
+        high=high,
+        better="lower",
+        family=FAMILY,
+        n=len(values),
+        note="mean over the hours with trips",
+    )
+    return [mean, *by_hour]
+
+
+def _distributions(comparison: Comparison, name: str, measure: Callable[[Side], Floats], unit: str) -> list[Score]:
+    from scipy.stats import wasserstein_distance
+
+    original, released = (values[np.isfinite(values)] for values in map(measure, comparison.sides))
+    if not len(original) or not len(released):
+        raise NotMeasurable(f"no trip has a {name}")
+
+    scores = []
+    for word, values in (("original_mean", original), ("released_mean", released)):
+        low, high = mean_interval(values)
+        mean = float(values.mean())
+        scores.append(Score(name=f"{name}.{word}", value=mean, low=low, high=high, unit=unit, family=FAMILY, n=len(values)))
+    before, after = (score.value for score in scores)
+    distances = {
+        "mean_change": (abs(after - before), unit),
+        "relative_mean_change": (abs(after - before) / before if before else np.nan, ""),
+        "emd": (float(wasserstein_distance(original, released)), unit),
+    }
+    return scores + [
+        Score(name=f"{name}.{word}", value=value, better="lower", unit=word_unit, family=FAMILY, n=len(released))
+        for word, (value, word_unit) in distances.items()
+    ]
+
+
+def _changes(comparison: Comparison, name: str, measure: Callable[[Side], Floats], unit: str) -> list[Score]:
+    released, original = comparison.paired
+    before = measure(comparison.original)[original]
+    change = measure(comparison.released)[released] - before
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(before > 0, change / before, np.nan)
+    gone = int((~np.isfinite(relative)).sum())
+    note = f"{gone:,} pairs without a {name.removesuffix('_change')} to relate to are left out" if gone else ""
+    return [
+        *summary(f"{name}.relative", relative, unit="", family=FAMILY, better="neither", note=note),
+        *summary(f"{name}.relative_absolute", np.abs(relative), unit="", family=FAMILY, note=note),
+        *summary(f"{name}.relative_squared", relative**2, unit="", family=FAMILY, note=note),
+        *summary(f"{name}.absolute", np.abs(change), unit=unit, family=FAMILY),
+    ]
+
+
+@njit(cache=True, nogil=True)
+def _point_distances(track: Lines, chosen: Integers, other: Lines, other_chosen: Integers) -> Floats:
+    """Least, mean and greatest metres between points of equal rank; both trips of a pair have as many points."""
+    lat, lng, offsets = track
+    other_lat, other_lng, other_offsets = other
+    result = np.empty((len(chosen), 3))
+    for pair in range(len(chosen)):
+        first, other_first = offsets[chosen[pair]], other_offsets[other_chosen[pair]]
+        size = offsets[chosen[pair] + 1] - first
+        least, total, greatest = np.inf, 0.0, 0.0
+        for k in range(size):
+            metres = step_m(lat[first + k], lng[first + k], other_lat[other_first + k], other_lng[other_first + k])
+            least = min(least, metres)
+            greatest = max(greatest, metres)
+            total += metres
+        result[pair, 0], result[pair, 1], result[pair, 2] = least, total / size, greatest
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _centroids(lat: Floats, lng: Floats, offsets: Integers, merge: bool) -> Floats:
+    """Mean latitude and longitude of each trip; with `merge` a point equal to the one before does not count."""
+    result = np.empty((len(offsets) - 1, 2))
+    for trip in range(len(offsets) - 1):
+        north, east, count = 0.0, 0.0, 0
+        for point in range(offsets[trip], offsets[trip + 1]):
+            if merge and point > offsets[trip] and lat[point] == lat[point - 1] and lng[point] == lng[point - 1]:
+                continue
+            north += lat[point]
+            east += lng[point]
+            count += 1
+        result[trip, 0], result[trip, 1] = north / count, east / count
+    return result
