@@ -21,7 +21,8 @@ SAFE = 1e-9
 """Relative margin put on top of numerically computed values, far above their floating-point error."""
 
 GRID_STEP = 1e-4
-GRID_POINTS = 2_000_000
+GRID_FINEST = 5e-6
+GRID_POINTS = 1_000_000
 """A privacy loss distribution is never spread over more points than this."""
 
 SMALLEST_PLD_DELTA = 1e-12
@@ -44,10 +45,6 @@ class Account:
     @property
     def n_steps(self) -> int:
         return sum(int(item[-1]) for item in (*self.pure, *self.approximate, *self.sampled)) + int(self.gaussian_mu > 0)
-
-    @property
-    def is_pure(self) -> bool:
-        return not (self.approximate or self.sampled or self.gaussian_mu)
 
     @property
     def summed_epsilon(self) -> float:
@@ -186,7 +183,7 @@ def solve_noise_multiplier(
 @lru_cache(maxsize=4096)
 def _epsilon(account: Account, delta: float) -> float:
     bounds = [_epsilon_by_sum(account, delta)]
-    if account.n_steps > 1 and delta > 0 and not (account.is_pure and delta < SMALLEST_PLD_DELTA):
+    if delta > 0 and (account.n_steps > 1 or account.sampled):
         bounds.append(_epsilon_by_pld(account, delta))
     if account.sampled and delta > 0 and not math.isfinite(min(bounds)):
         bounds.append(_epsilon_by_rdp(account, delta))
@@ -242,7 +239,7 @@ def _epsilon_by_rdp(account: Account, delta: float) -> float:
 
 
 def _grid_step(account: Account) -> float | None:
-    """Width of the PLD grid: fine enough for the smallest step, never more than GRID_POINTS; None where neither fits."""
+    """Width of the PLD grid: fine for the smallest step within what memory and time allow; None where losses are too wide."""
     epsilons = [*(epsilon for epsilon, _ in account.pure), *(epsilon for epsilon, _, _ in account.approximate)]
     single = [1 / noise_multiplier for _, noise_multiplier, _ in account.sampled]
     # nine standard deviations of the loss hold all but 1e-18 of a Gaussian's mass
@@ -250,7 +247,7 @@ def _grid_step(account: Account) -> float | None:
     if reach > 500:  # exp would overflow inside dp_accounting, and no such promise means anything
         return None
     finest = min([GRID_STEP, *(epsilon / 50 for epsilon in epsilons)])
-    return max(finest, reach / GRID_POINTS)
+    return max(finest, GRID_FINEST, reach / GRID_POINTS)
 
 
 @lru_cache(maxsize=256)
