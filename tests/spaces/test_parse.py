@@ -2,7 +2,7 @@
 
 import pytest
 
-from murmurate.errors import ParameterError
+from murmurate.errors import InputError, ParameterError
 from murmurate.spaces import Grid, Plane, parse
 
 
@@ -32,3 +32,8 @@ def test_each_form_gives_its_space():
 def test_other_words_are_refused(words, says):
     with pytest.raises(ParameterError, match=says):
         parse(words)
+
+
+def test_a_road_file_is_read_and_a_missing_one_named(tmp_path):
+    with pytest.raises(InputError, match=r"roads\.graphml"):
+        parse(f"road:{tmp_path / 'roads.graphml'}")

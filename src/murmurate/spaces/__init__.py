@@ -30,9 +30,9 @@ def parse(spec: str) -> Space:
         raise ParameterError(f"a space is written {', '.join(FORMS.values())}; got {spec!r}.")
     one_of("space", kind, FORMS)
     if kind == "road":
-        from murmurate.spaces.road import read
+        from murmurate.spaces.road.read import read_roads
 
-        return read(rest)
+        return read_roads(rest)
     parts = [_numbers(spec, kind, part) for part in rest.split(":")]
     sizes = [len(part) for part in parts]
     if kind == "grid" and sizes == [4, 1]:
