@@ -30,21 +30,18 @@ def drop_fast(trips: Trips, *, max_speed_kmh: float = 150.0, remove: What = "poi
     A trip's first point is always kept. Two places at one time are an impossible speed; one place twice is not.
     """
     positive("max_speed_kmh", max_speed_kmh)
-    _need_time(trips, "speeds")
     good = _plausible(trips.offsets, trips.time_us, trips.lat, trips.lng, max_speed_kmh / 3.6e6, remove == "points")
     return _keep("drop_fast", trips, good, remove, f"reached at {max_speed_kmh:g} km/h or more")
 
 
 def drop_duplicates(trips: Trips) -> tuple[Trips, Removed]:
     """Of points of one trip at the same time and place, leave out all but the first."""
-    _need_time(trips, "duplicates")
     place = [name for name in ("lat", "lng", "cell", "link") if name in trips.columns]
     return _keep("drop_duplicates", trips, _first_of(trips, [*place, "datetime"]), "points", "the same time and place again")
 
 
 def drop_simultaneous(trips: Trips) -> tuple[Trips, Removed]:
     """Of points of one trip at the same time, leave out all but the first: nobody is in two places at once."""
-    _need_time(trips, "two places at one time")
     return _keep("drop_simultaneous", trips, _first_of(trips, ["datetime"]), "points", "another place at the same time")
 
 
@@ -73,13 +70,10 @@ def _keep(step: str, trips: Trips, good: NDArray[np.bool_], remove: What, why: s
 
 def _first_of(trips: Trips, columns: list[str]) -> NDArray[np.bool_]:
     """Where a point is the first of its trip with these values."""
+    if not trips.has_time:
+        raise InputError(f"points at the same time need a datetime; these trips have {', '.join(trips.columns)}.")
     marked = trips.table.select(columns).with_columns(trip=trips.point_trip)
     return marked.select(pl.struct("trip", *columns).is_first_distinct()).to_series().to_numpy()
-
-
-def _need_time(trips: Trips, what: str) -> None:
-    if not trips.has_time:
-        raise InputError(f"{what} need a datetime; these trips have {', '.join(trips.columns)}.")
 
 
 @njit(cache=True, nogil=True)

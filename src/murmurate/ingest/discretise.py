@@ -78,8 +78,6 @@ def fill_gaps(trips: Trips, *, slot_s: int = 60, under_s: int = 300) -> tuple[Tr
     whole("slot_s", slot_s, at_most=86_400)
     positive("under_s", under_s, at_most=86_400)
     grid = _grid_of(trips)
-    if not trips.has_time:
-        raise InputError("gaps need a datetime; these trips have none.")
     row, column = grid.row_column(trips.cell)
     slot = trips.time_us // (slot_s * SECOND_US)
     first, filled_slot, filled_row, filled_column = _interpolate(trips.offsets, slot, row, column, under_s / slot_s)

@@ -83,7 +83,6 @@ def keep_days(
 def drop_brief(trips: Trips, *, min_duration_s: float) -> tuple[Trips, Removed]:
     """Leave out trips that last less than `min_duration_s` from first to last point."""
     positive("min_duration_s", min_duration_s)
-    _need_time(trips)
     lasts_us = trips.time_us[trips.offsets[1:] - 1] - trips.time_us[trips.offsets[:-1]]
     return _choose("drop_brief", trips, lasts_us >= min_duration_s * 1e6, f"trips shorter than {min_duration_s:g} s")
 
@@ -103,7 +102,6 @@ def _choose(step: str, trips: Trips, good: NDArray[np.bool_], why: str) -> tuple
 def _long_pause(trips: Trips, max_gap_s: float) -> NDArray[np.bool_]:
     """Where a point comes too long after the one before it in its trip."""
     positive("max_gap_s", max_gap_s)
-    _need_time(trips)
     after = np.zeros(trips.n_points, dtype=bool)
     after[1:] = np.diff(trips.time_us) > max_gap_s * 1e6
     return after & ~_first_points(trips)
@@ -133,8 +131,3 @@ def _holiday_numbers(days: Integers, holidays: str | Collection[date]) -> Intege
     if not all(isinstance(day, date) for day in holidays):
         raise ParameterError("holidays must be the name of a calendar or dates.")
     return np.array([day.toordinal() - date(1970, 1, 1).toordinal() for day in holidays], dtype=np.int64)
-
-
-def _need_time(trips: Trips) -> None:
-    if not trips.has_time:
-        raise InputError(f"this step needs a datetime; these trips have {', '.join(trips.columns)}.")
