@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from murmurate.demo.draws import DRIVES, bell, stream, uniform
 from murmurate.demo.network import StreetMap
 from murmurate.demo.people import HOME_AT, MAIN_AT, TASTE
-from murmurate.demo.places import FOOD, Places
+from murmurate.demo.places import FOOD, WORK, Places
 from murmurate.demo.traffic import link_times, state_of, towards, tree_towards
 from murmurate.demo.weeks import blank_diary, plan_day, today_of
 from murmurate.spaces.road.routing import Graph
@@ -49,6 +49,8 @@ class Doors(NamedTuple):
     y: Floats
     lunch: Integers
     """The three nearest places to eat from each place."""
+    first_business: int
+    """Homes come first in the list of places."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +99,9 @@ def open_doors(places: Places) -> Doors:
     """Places with the nearest tables for lunch."""
     first, last = places.starts[FOOD], places.starts[FOOD + 1]
     gap = np.hypot(places.x[:, None] - places.x[None, first:last], places.y[:, None] - places.y[None, first:last])
-    return Doors(places.node, places.x, places.y, first + np.argsort(gap, axis=1, kind="stable")[:, :3])
+    return Doors(
+        places.node, places.x, places.y, first + np.argsort(gap, axis=1, kind="stable")[:, :3], int(places.starts[WORK])
+    )
 
 
 def travel(people: Integers, first: int, days: int, roads: Roads, doors: Doors, *, seed: int) -> Journeys:
@@ -129,9 +133,9 @@ def _travel(  # noqa: PLR0917
         person = first + position
         here, free_from, number = row[HOME_AT], 0, 0
         across = abs(doors.x[here] - doors.x[row[MAIN_AT]]) + abs(doors.y[here] - doors.y[row[MAIN_AT]])
-        commute = (2.0 + across / 420.0, doors.lunch[row[MAIN_AT]], len(doors.node))
+        around = (2.0 + across / 420.0, doors.lunch[row[MAIN_AT]], doors.first_business, len(doors.node))
         for day in range(days):
-            plan_day(today_of(seed, person, day, row, commute), diary)
+            plan_day(today_of(seed, person, day, row, around), diary)
             for line in range(diary.lines[0]):
                 target, meant_s = diary.place[line], diary.leave_min[line] * 60
                 depart = max(int(meant_s), free_from + 300)

@@ -17,8 +17,8 @@ OFFICE, PUPIL, STUDENT, SHIFTS, NIGHTS, AT_HOME, PARENT, ROUNDS, HOST = range(9)
 SHARES = np.array([0.46, 0.12, 0.06, 0.08, 0.025, 0.14, 0.08, 0.02, 0.015])
 """Kinds of lives; night workers, couriers on their rounds and hosts of night places are the rare ones."""
 
-LIFE, HOME_AT, MAIN_AT, CHILD_AT, TASTE, START_MIN, LENGTH_MIN, REMOTE_DAY, PHASE, OUTGOING = range(10)
-FAVOURITES = 10
+LIFE, HOME_AT, MAIN_AT, CHILD_AT, TASTE, START_MIN, LENGTH_MIN, REMOTE_DAY, PHASE, OUTGOING, BEAT = range(11)
+FAVOURITES = 11
 """Columns of a person's row; three favourites follow for each of SHOP, FOOD, NIGHT, PARK, LEISURE and friends' HOME."""
 
 FAVOURITE_LABELS = (SHOP, FOOD, NIGHT, PARK, LEISURE, HOME)
@@ -51,8 +51,8 @@ def _settle_in(  # noqa: PLR0917
     for position in range(last - first):
         person = first + position
         own = stream(seed, PEOPLE, person, 0)
-        household = stream(seed, PEOPLE, person // 2, 1)
         row = rows[position]
+        household = stream(seed, PEOPLE, person // 2, 1)
         home = int(uniform(household) * n_homes)
         if person % 2 == 1 and uniform(household) > 0.6:  # some share a home with their neighbour in the list
             home = int(uniform(own) * n_homes)
@@ -74,9 +74,15 @@ def _settle_in(  # noqa: PLR0917
         row[REMOTE_DAY] = int(uniform(own) * 5) if life == OFFICE and uniform(own) < 0.35 else -1
         row[PHASE] = int(uniform(own) * 21)
         row[OUTGOING] = int(60 + 80 * uniform(own))
+        row[BEAT] = int(uniform(own) * 2**40)
         for number, label in enumerate(FAVOURITE_LABELS):
             for rank in range(3):
-                row[FAVOURITES + 3 * number + rank] = _one(own, likes, starts, label)
+                # Friends live where people live: in the households next in the list, whoever is asked.
+                row[FAVOURITES + 3 * number + rank] = (
+                    int(uniform(stream(seed, PEOPLE, person // 2 + 1 + int(4 * uniform(own)), 1)) * n_homes)
+                    if label == HOME
+                    else _one(own, likes, starts, label)
+                )
     return rows
 
 

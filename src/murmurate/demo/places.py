@@ -18,7 +18,7 @@ Integers = NDArray[np.int64]
 LABELS = ("home", "work", "school", "shop", "food", "night", "park", "leisure")
 HOME, WORK, SCHOOL, SHOP, FOOD, NIGHT, PARK, LEISURE = range(8)
 
-_PER_NODE = {HOME: 0.62, WORK: 0.10, SCHOOL: 0.011, SHOP: 0.05, FOOD: 0.035, NIGHT: 0.02, LEISURE: 0.02}
+_PER_NODE = {HOME: 0.62, WORK: 0.075, SCHOOL: 0.008, SHOP: 0.032, FOOD: 0.022, NIGHT: 0.014, LEISURE: 0.014}
 """Places for every crossing of the city."""
 
 _REACH_M = {

@@ -46,8 +46,8 @@ def draw_streets(plan: Plan, *, seed: int) -> Drawing:
     main, merged = _merge_near(main, near_m=1.0)
     one, other, klass = _along(curves, merged)
     local = _fabric(plan, main, seed)
-    points: Floats = np.round(np.vstack([main, local]), 1)
-    x, y = np.ascontiguousarray(points[:, 0]), np.ascontiguousarray(points[:, 1])
+    points = np.vstack([main, local])
+    x, y = (np.ascontiguousarray(np.rint(10 * column) / 10) for column in points.T)
     a, b = _near_pairs(x, y, 420.0)
     keep = ~_wet(plan, x, y, a, b) & ~_crossing(x, y, a, b, one, other)
     keep &= ~plan.in_park((x[a] + x[b]) / 2, (y[a] + y[b]) / 2)
@@ -58,7 +58,7 @@ def draw_streets(plan: Plan, *, seed: int) -> Drawing:
     motorway = np.zeros(len(x), dtype=bool)
     motorway[one[klass == 1]] = motorway[other[klass == 1]] = True
     chance = uniforms(seed, NETWORK, 30, len(a))
-    wanted = chance > np.where(motorway[a] | motorway[b], 0.85, 0.11)
+    wanted = chance > np.where(motorway[a] | motorway[b], 0.85, 0.09)
     one, other, klass = _connected(len(x), (one, other, klass), (a, b), wanted)
     return _largest_part(Drawing(x, y, one, other, klass))
 
@@ -77,9 +77,8 @@ def _curves(plan: Plan, seed: int) -> list[_Curve]:
     angles = (np.arange(ARTERIALS) + 0.15 + 0.7 * drawn[10 : 10 + ARTERIALS]) / ARTERIALS * 2 * np.pi
     curves: list[_Curve] = []
     meetings: list[list[float]] = [[], []]
-    for number, angle in enumerate(angles):
+    for number, angle in enumerate(_well_apart([_away_from_river(plan, float(angle), rings) for angle in angles])):
         inner_start = number % 3 != 0
-        angle = _away_from_river(plan, float(angle), [rings[0], rings[1]])
         radius = np.arange(0 if not inner_start else 20, half * 1.02, 4.0)
         sway = 0.16 * np.sin(radius / half * 5 + drawn[30 + number] * 6.28) * radius / half
         theta = np.mod(angle + sway, 2 * np.pi)
@@ -120,6 +119,15 @@ def _away_from_river(plan: Plan, angle: float, rings: list[Floats]) -> float:
         if not any(bool(plan.in_water(x, y, bank_m=0.05 * plan.half_m)) for x, y in spots):
             return turned
     return angle
+
+
+def _well_apart(angles: list[float]) -> list[float]:
+    """Directions without those that the river pushed onto a neighbour."""
+    kept: list[float] = []
+    for angle in angles:
+        if all(abs((angle - other + np.pi) % (2 * np.pi) - np.pi) > 0.36 for other in kept):
+            kept.append(angle)
+    return kept
 
 
 def _spaced(along: Integers, fixed: list[int], *, step: int) -> Integers:
@@ -170,7 +178,7 @@ def _fabric(plan: Plan, main: Floats, seed: int) -> Floats:
         columns, rows = (grid.ravel() for grid in np.meshgrid(np.arange(-count, count + 1), np.arange(-count, count + 1)))
         u = columns * spacing * 1.15 + (0.5 * spacing * (rows % 2) if plan.district_brick[number] else 0)
         v = rows * spacing * 0.9
-        loose = 0.11 * spacing * bells(seed, NETWORK, 100 + number, 2 * len(u)).reshape(2, -1)
+        loose = 0.085 * spacing * bells(seed, NETWORK, 100 + number, 2 * len(u)).reshape(2, -1)
         cos, sin = np.cos(plan.district_angle[number]), np.sin(plan.district_angle[number])
         # A long slow bend, so that even planned quarters follow the ground.
         bend = 0.35 * spacing * np.sin(u / (7 * spacing) + number)

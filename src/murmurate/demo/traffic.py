@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.demo.draws import NETWORK, uniforms
-from murmurate.spaces.road.routing import Graph, settle
+from murmurate.spaces.road.routing import Graph, settle, workspace
 
 Integers = NDArray[np.int64]
 
@@ -73,24 +73,12 @@ def towards(link_from: Integers, link_to: Integers, n_nodes: int, time_ms: Integ
     return Graph(offsets, order, np.array(link_from), time_ms.astype(np.float64), np.zeros(len(link_from)))
 
 
+_room = njit(cache=True)(workspace)
+
+
 @njit(cache=True, nogil=True)
 def tree_towards(streets: Graph, target: int) -> tuple[Integers, NDArray[np.float64]]:
     """For every node the link to take next towards the target (-1 at it), and the milliseconds left."""
-    n = len(streets.offsets) - 1
-    left = np.full(n, np.inf)
-    via = np.full(n, -1, dtype=np.int64)
-    settle(
-        streets,
-        target,
-        -1,
-        np.inf,
-        np.inf,
-        left,
-        np.zeros(n),
-        via,
-        np.zeros(n, dtype=np.bool_),
-        np.empty(n + 1, dtype=np.int64),
-        np.empty(len(streets.links) + 1),
-        np.empty(len(streets.links) + 1, dtype=np.int64),
-    )
-    return via, left
+    room = _room(len(streets.offsets) - 1)
+    settle(streets, target, -1, np.inf, np.inf, *room)
+    return room[2], room[0]

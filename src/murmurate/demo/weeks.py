@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from murmurate.demo.draws import DAYS, bell, choose, stream, uniform
 from murmurate.demo.people import (
     AT_HOME,
+    BEAT,
     CHILD_AT,
     FAVOURITES,
     HOME_AT,
@@ -39,6 +40,7 @@ PURPOSES = ("home", "work", "school", "shop", "food", "night", "park", "leisure"
 TO_HOME, TO_WORK, TO_SCHOOL, TO_SHOP, TO_FOOD, TO_NIGHT, TO_PARK, TO_LEISURE, TO_VISIT, TO_ESCORT, TO_DELIVERY = range(11)
 
 MOST_A_DAY = 24
+CUSTOMERS = 16
 
 # Favourites in the order of people.FAVOURITE_LABELS, with their purposes and how long people stay (minutes).
 _SHOP, _FOOD, _NIGHT, _PARK, _LEISURE, _FRIEND = range(6)
@@ -75,6 +77,8 @@ class Today(NamedTuple):
     weekday: int
     commute_min: float
     lunch: Integers
+    """Tables near the main place."""
+    first_business: int
     n_places: int
 
 
@@ -86,10 +90,10 @@ def blank_diary() -> Diary:
 
 
 @njit(cache=True)
-def today_of(seed: int, person: int, day: int, row: Integers, commute: tuple[float, Integers, int]) -> Today:
-    """The day of a person; `commute` is (minutes to the main place, tables for lunch near it, number of places)."""
+def today_of(seed: int, person: int, day: int, row: Integers, around: tuple[float, Integers, int, int]) -> Today:
+    """The day of a person; `around` is (minutes to the main place, tables for lunch near it, first business, places)."""
     state = stream(seed, DAYS, person, day)
-    return Today(state, row, day, day * 1440.0, day % 7, commute[0], commute[1], commute[2])
+    return Today(state, row, day, day * 1440.0, day % 7, around[0], around[1], around[2], around[3])
 
 
 @njit(cache=True)
@@ -192,13 +196,14 @@ def _parent(today: Today, diary: Diary) -> float:
 
 @njit(cache=True)
 def _rounds(today: Today, diary: Diary) -> float:
-    """A courier: the depot, eight to thirteen stops anywhere, the depot, home."""
+    """A courier: the depot, eight to thirteen of the businesses that are his customers, the depot, home."""
     row, state = today.row, today.state
     when = today.start + row[START_MIN] - today.commute_min + 5 * bell(state)
     _go(diary, when, row[MAIN_AT], TO_WORK)
     when += today.commute_min + 30
     for _ in range(8 + int(6 * uniform(state))):
-        _go(diary, when, int(uniform(state) * today.n_places), TO_DELIVERY)
+        customer = stream(row[BEAT], DAYS, int(CUSTOMERS * uniform(state)), 0)
+        _go(diary, when, today.first_business + int(uniform(customer) * (today.n_places - today.first_business)), TO_DELIVERY)
         when += 24 + 18 * uniform(state)
     _go(diary, when, row[MAIN_AT], TO_WORK)
     _go(diary, when + 35, row[HOME_AT], TO_HOME)
