@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -17,9 +18,6 @@ from murmurate.core.trips import Trips
 from murmurate.errors import GuaranteeRefused, ParameterError
 from murmurate.noise import geo_laplace, planar_laplace
 from murmurate.spaces import Plane
-
-_KEPT = ("uid", "tid", "datetime", "weekday", "hour", "lat", "lng")
-"""Carried columns (speed, altitude, cells, addresses) would tell the true place, so they stay behind."""
 
 _MICRO = 1e6
 _NARROWEST_SCALE_STEPS = 1e9
@@ -41,7 +39,11 @@ class GeoIndistinguishability:
 
     name: ClassVar[str] = "geoind"
     needs: ClassVar[frozenset[str]] = frozenset({"coordinates"})
+    emits: ClassVar[tuple[str, ...]] = ("datetime", "weekday", "hour", "lat", "lng")
+    """Carried columns (speed, altitude, cells, addresses) would tell the true place, so they stay behind."""
+    paired: ClassVar[bool] = True
     local: ClassVar[bool] = True
+    example: ClassVar[Mapping[str, Any]] = {"epsilon": 1.0, "radius_m": 100.0, "max_points": 100}
 
     epsilon: float
     """Spent by each point, at `radius_m`."""
@@ -181,7 +183,7 @@ class GeoIndistinguishability:
             lat, lng = moved[0][inverse], moved[1][inverse]
         else:
             lat, lng = self._moved(x, y, rng)
-        kept = [name for name in _KEPT if name in private.columns]
+        kept = [name for name in ("uid", "tid", *self.emits) if name in private.columns]
         table = private.table.select(kept).with_columns(pl.Series("lat", lat), pl.Series("lng", lng))
         return Trips(table, time_zone=private.time_zone)
 
