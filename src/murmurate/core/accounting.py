@@ -29,6 +29,11 @@ SMALLEST_PLD_DELTA = 1e-12
 """Below this, the rounding error of the Fourier transforms behind a PLD is no longer negligible."""
 
 
+LATTICE_MARGIN = 1.005
+"""Factor on delta wherever a Gaussian takes part: the noise drawn is discrete, and from a standard deviation of twenty
+lattice steps on, its delta exceeds the continuous one's by less than 0.4 % (12 % at four steps: draw on a finer lattice)."""
+
+
 @dataclass(frozen=True)
 class Account:
     """Every step taken on the same people, gathered by kind, so that it can be a cache key."""
@@ -45,6 +50,10 @@ class Account:
     @property
     def n_steps(self) -> int:
         return sum(int(item[-1]) for item in (*self.pure, *self.approximate, *self.sampled)) + int(self.gaussian_mu > 0)
+
+    @property
+    def margin(self) -> float:
+        return LATTICE_MARGIN if self.gaussian_mu or self.sampled else 1.0
 
     @property
     def summed_epsilon(self) -> float:
@@ -98,7 +107,7 @@ def compose(events: Iterable[Event], *, delta: float) -> float:
     >>> compose([Pure(epsilon=0.5), Pure(epsilon=0.25)], delta=0.0)
     0.75
     >>> round(compose([Gaussian(noise_multiplier=4.0, times=16)], delta=1e-5), 3)
-    4.377
+    4.378
     """
     share("delta", delta, closed=True)
     return _epsilon(gather(events), float(delta))
@@ -195,12 +204,12 @@ def _delta(account: Account, epsilon: float) -> float:
     bounds = [1.0]
     left = epsilon - account.summed_epsilon
     if left >= -epsilon * 1e-12 and not account.sampled:
-        gaussian = gaussian_delta(account.gaussian_mu, max(0.0, left)) * (1 + SAFE) if account.gaussian_mu else 0.0
+        gaussian = gaussian_delta(account.gaussian_mu, max(0.0, left)) * account.margin if account.gaussian_mu else 0.0
         bounds.append(min(1.0, account.summed_delta + gaussian))
     step = _grid_step(account)
     if account.n_steps and step is not None and bounds[-1] > SMALLEST_PLD_DELTA:
         found = float(_loss_distribution(account, step).get_delta_for_epsilon(epsilon))
-        bounds.append(max(found * (1 + SAFE), SMALLEST_PLD_DELTA))
+        bounds.append(min(1.0, max(found * account.margin * (1 + SAFE), SMALLEST_PLD_DELTA)))
     return min(bounds)
 
 
@@ -211,18 +220,18 @@ def _epsilon_by_sum(account: Account, delta: float) -> float:
         return math.inf
     if not account.gaussian_mu:
         return account.summed_epsilon
-    return account.summed_epsilon + gaussian_epsilon(account.gaussian_mu, left) if left > 0 else math.inf
+    return account.summed_epsilon + gaussian_epsilon(account.gaussian_mu, left / account.margin) if left > 0 else math.inf
 
 
 def _epsilon_by_pld(account: Account, delta: float) -> float:
     step = _grid_step(account)
     if step is None or delta < SMALLEST_PLD_DELTA:
         return math.inf
-    return float(_loss_distribution(account, step).get_epsilon_for_delta(delta)) * (1 + SAFE)
+    return float(_loss_distribution(account, step).get_epsilon_for_delta(delta / account.margin)) * (1 + SAFE)
 
 
 def _epsilon_by_rdp(account: Account, delta: float) -> float:
-    """Renyi bound of all Gaussian steps, the others added; sound for any width of the losses."""
+    """Renyi bound of all Gaussian steps, the others added; any width of losses, and exact for discrete Gaussians too."""
     import dp_accounting
 
     left = delta - account.summed_delta
