@@ -15,7 +15,7 @@ from murmurate.core.bounding import bound
 from murmurate.core.guarantee import from_json, to_json
 from murmurate.core.trips import Trips
 from murmurate.errors import GuaranteeRefused, InputError, ParameterError
-from murmurate.mechanisms.geoind import GeoIndistinguishability
+from murmurate.mechanisms.geoind import GeoIndistinguishability, _distinct
 from murmurate.noise import secure, seeded
 from murmurate.spaces import Grid, Plane
 from murmurate.spaces.sphere import great_circle_m
@@ -267,6 +267,16 @@ def _units(private, mechanism):
     from murmurate.core.bounding import units_of_trips
 
     return len(np.unique(units_of_trips(private, mechanism.guarantee().unit)))
+
+
+def test_memo_tells_places_apart_as_unique_does():
+    rng = np.random.default_rng(8)
+    units, x, y = (rng.integers(-high, high, 20_000) for high in (40, 9, 200_000_000))
+    y = np.where(rng.random(y.size) < 0.9, y // 50_000_000, y)
+    first, inverse = _distinct(units, x, y)
+    rows = np.column_stack([units, x, y])
+    assert np.array_equal(rows[first][inverse], rows)
+    assert len(first) == len(np.unique(rows, axis=0))
 
 
 def test_without_memo_returns_are_drawn_again():

@@ -82,6 +82,11 @@ def test_vectors_of_different_length_are_refused():
         planar_laplace(np.zeros(3, dtype=np.int64), np.zeros(2, dtype=np.int64), epsilon_per_step=1.0, rng=seeded(1))
 
 
+def test_coordinates_that_noise_could_overflow_are_refused():
+    with pytest.raises(ParameterError, match="overflow"):
+        planar_laplace(np.array([2**62]), np.array([0]), epsilon_per_step=1.0, rng=seeded(1))
+
+
 def attempts(third_words: list[int]):
     """Words of attempts that all fall into the disc, with these third words, and what is accepted of them."""
     rows = [[2**61, 2**60, third, 2**63] for third in third_words]

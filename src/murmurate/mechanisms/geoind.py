@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
+from numba import njit
 
 from murmurate.core.bounding import units_of_trips
 from murmurate.core.guarantee import GeoInd, Unit, UnitName
@@ -226,14 +227,29 @@ class GeoIndistinguishability:
 _WORD = {"point": "point", "trip": "trip", "user_day": "person's day", "user": "person"}
 
 
+@njit(cache=True, nogil=True)
 def _distinct(units: Integers, x: Integers, y: Integers) -> tuple[Integers, Integers]:
-    """Where each different (unit, x, y) stands first, and which of them every row is."""
-    order = np.lexsort((x, y, units))
-    new = np.ones(order.size, dtype=bool)
-    new[1:] = False
-    for key in (units, x, y):
-        ranked = key[order]
-        new[1:] |= ranked[1:] != ranked[:-1]
-    inverse = np.empty(order.size, dtype=np.int64)
-    inverse[order] = np.cumsum(new) - 1
-    return order[new], inverse
+    """Where each different (unit, x, y) stands first, and which of them every row is; by a table of open addresses."""
+    n = units.size
+    size = 16
+    while size < 2 * n:
+        size *= 2
+    table = np.full(size, -1, dtype=np.int64)
+    first, inverse = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    found = 0
+    for i in range(n):
+        # products wrap around; the upper bits are the mixed ones
+        mixed = (units[i] * 0x1E3779B97F4A7C15) ^ (x[i] * 0x3F58476D1CE4E5B9) ^ (y[i] * 0x14D049BB133111EB)
+        mixed = (mixed ^ (mixed >> 29)) * 0x2545F4914F6CDD1D
+        at = (mixed >> 20) & (size - 1)
+        while table[at] >= 0:
+            row = first[table[at]]
+            if units[row] == units[i] and x[row] == x[i] and y[row] == y[i]:
+                break
+            at = (at + 1) & (size - 1)
+        if table[at] < 0:
+            table[at] = found
+            first[found] = i
+            found += 1
+        inverse[i] = table[at]
+    return first[:found].copy(), inverse

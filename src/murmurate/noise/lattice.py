@@ -46,6 +46,9 @@ def planar_laplace(x: Integers, y: Integers, *, epsilon_per_step: float, rng: Ra
     x, y = np.ascontiguousarray(x, dtype=np.int64), np.ascontiguousarray(y, dtype=np.int64)
     if x.shape != y.shape or x.ndim != 1:
         raise ParameterError(f"x and y must be vectors of one length; got shapes {x.shape} and {y.shape}.")
+    for values in (x, y):
+        if values.size and not -(2**61) < int(values.min()) <= int(values.max()) < 2**61:
+            raise ParameterError("lattice coordinates must stay within 2^61 steps so that noise cannot overflow them.")
     out_x, out_y = np.empty_like(x), np.empty_like(y)
     directions = Directions()
     done = 0
