@@ -19,7 +19,7 @@ def refuse_bad_arrays(arrays: Mapping[str, NDArray[Any]], name: pl.Series | None
     n_nodes, n_links = len(arrays["node_lat"]), len(arrays["link_from"])
     if n_links == 0:
         raise InputError("the network has no links.", remedy="check that the file holds roads, and the area or class filter.")
-    wanted = {key: n_links for key in ("link_to", "length_m", "road_class", "speed_kmh", "lanes")}
+    wanted = dict.fromkeys(("link_to", "length_m", "road_class", "speed_kmh", "lanes"), n_links)
     wanted |= {"node_lng": n_nodes, "shape_offsets": n_links + 1, "shape_lng": len(arrays["shape_lat"])}
     faults = [
         Fault(f"has {len(arrays[key]):,} values where {size:,} were expected", column=key)
@@ -40,7 +40,12 @@ def refuse_bad_arrays(arrays: Mapping[str, NDArray[Any]], name: pl.Series | None
         outside = np.abs(values) > bound  # NaN compares false and was counted above
         hint = f"; {PROJECTED}" if outside.any() else ""
         _add(faults, key, outside, f"values lie outside -{bound:g} to {bound:g}{hint}")
-    _add(faults, "length_m", ~(np.isfinite(arrays["length_m"]) & (arrays["length_m"] > 0)), "lengths are not finite metres above 0")
+    _add(
+        faults,
+        "length_m",
+        ~(np.isfinite(arrays["length_m"]) & (arrays["length_m"] > 0)),
+        "lengths are not finite metres above 0",
+    )
     speed = arrays["speed_kmh"]
     _add(faults, "speed_kmh", ~((speed > 0) & (speed <= 500)), "speeds are not between 0 and 500 km/h")
     _add(faults, "road_class", (arrays["road_class"] < 1) | (arrays["road_class"] > 5), "classes are not 1 to 5")

@@ -16,7 +16,8 @@ from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError, ParameterError
 from murmurate.spaces.road.checks import refuse_bad_arrays
 from murmurate.spaces.road.classes import CLASS_SPEED_KMH
-from murmurate.spaces.road.geometry import metres_between, points_along, polyline_lengths
+from murmurate.spaces.road.geometry import points_along, polyline_lengths
+from murmurate.spaces.sphere import great_circle_m
 
 if TYPE_CHECKING:
     from murmurate.spaces.road.index import LinkIndex
@@ -217,7 +218,7 @@ class RoadNetwork:
 
     def distance(self, one: ArrayLike, other: ArrayLike) -> Floats:
         """Straight metres between the middles of links."""
-        return metres_between(*self.centre(one), *self.centre(other))
+        return great_circle_m(*self.centre(one), *self.centre(other))
 
     def neighbours(self, place: int, reach: int = 1) -> Integers:
         """The links within `reach` steps: two links are one step apart when they share a node."""
@@ -289,7 +290,9 @@ def _array(name: str, values: ArrayLike) -> NDArray[Any]:
 
 def _straight(values: Mapping[str, NDArray[Any]]) -> tuple[Integers, Floats, Floats]:
     """Two-vertex shapes; link ends outside the nodes are left for the check to name."""
-    ends = np.column_stack([values["link_from"], values["link_to"]]).ravel() if len(values["link_from"]) else np.zeros(0, np.int64)
+    ends = (
+        np.column_stack([values["link_from"], values["link_to"]]).ravel() if len(values["link_from"]) else np.zeros(0, np.int64)
+    )
     n_nodes = min(len(values["node_lat"]), len(values["node_lng"]))
     inside = np.clip(ends, 0, max(0, n_nodes - 1))
     if not n_nodes:

@@ -1,0 +1,87 @@
+"""What the hidden Markov chain of link matching reads, keeps and tells, as tuples of arrays for compiled code."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from murmurate.core.space import Floats, Integers
+
+LONGEST_CHAIN = 20_000
+"""Points matched in one go; a longer trip is matched in parts."""
+
+
+class Roads(NamedTuple):
+    """What the chain reads of a network."""
+
+    link_from: Integers
+    link_to: Integers
+    length_m: Floats
+    s_per_m: Floats
+    twin: Integers
+    out_offsets: Integers
+    out_links: Integers
+
+
+class Settings(NamedTuple):
+    """The chain's parameters; see `match`."""
+
+    radius_m: float
+    candidates: int
+    sigma_m: float
+    beta_m: Floats
+    """Transition scale by steps of 5 s of sampling interval."""
+    back_m: float
+    turn_weight: float
+    """Weight of a transition that turns round on the spot."""
+    fastest: float
+    """How much faster than the limits a route may be driven before it is doubted."""
+    max_gap_s: float
+    max_skipped: int
+    has_time: bool
+
+
+class Chain(NamedTuple):
+    """Scratch space for one part."""
+
+    point: Integers
+    found: Integers
+    """How many candidates each point has."""
+    link: Integers
+    offset: Floats
+    away: Floats
+    emission: Floats
+    weight: Floats
+    back: Integers
+    best: Floats
+    total: Floats
+    chosen: Integers
+
+
+class Points(NamedTuple):
+    """What is told of every point."""
+
+    link: Integers
+    offset_m: Floats
+    distance_m: Floats
+    confidence: Floats
+    part: Integers
+
+
+def scratch(longest: int, k: int) -> Chain:
+    """A chain for parts of up to `longest` points."""
+    n = min(longest, LONGEST_CHAIN) + 1
+    return Chain(
+        point=np.zeros(n, np.int64),
+        found=np.zeros(n, np.int64),
+        link=np.zeros((n, k), np.int64),
+        offset=np.zeros((n, k)),
+        away=np.zeros((n, k)),
+        emission=np.zeros((n, k)),
+        weight=np.zeros((n, k, k)),
+        back=np.zeros((n, k), np.int64),
+        best=np.zeros((n, k)),
+        total=np.zeros((n, k)),
+        chosen=np.zeros(n, np.int64),
+    )

@@ -1,0 +1,183 @@
+"""`match`: from points to the directed links that were driven."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from murmurate import runner
+from murmurate.core.parameters import one_of, positive, share, whole
+from murmurate.core.space import Floats, Integers
+from murmurate.core.trips import Trips
+from murmurate.errors import InputError
+from murmurate.spaces.road.chain import Points, Roads, Settings, scratch
+from murmurate.spaces.road.markov import match_trips
+from murmurate.spaces.road.matching import Matching, joined
+from murmurate.spaces.road.network import RoadNetwork
+from murmurate.spaces.road.route_table import RouteTable, prepare
+
+MATCHERS = ("markov", "nearest", "valhalla")
+POINTS_AT_A_TIME = 200_000
+BETA_SHARE = 0.5
+"""The transition scale as a share of the network's usual route excess; measured on drives with known links."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to match; the defaults suit city driving seen every 5 to 120 seconds."""
+
+    matcher: str = "markov"
+    radius_m: float = 60.0
+    """Links farther from a point than this are no candidates."""
+    candidates: int = 10
+    """Directed links considered per point."""
+    sigma_m: float = 10.0
+    """Standard deviation of the points around the road."""
+    beta_m: float | None = None
+    """Scale of route against straight distance; None lets it follow the sampling interval and the network."""
+    back_m: float = 25.0
+    """Moving back this far along one link is taken for noise of a standing or slow car."""
+    turn_weight: float = 0.1
+    """Weight of turning round on the spot."""
+    fastest: float = 1.3
+    """A route that needs more than this times the speed limits is doubted, then refused."""
+    max_gap_s: float = 600.0
+    """Longer silences split a trip into parts."""
+    max_skipped: int = 3
+    """Points in a row that may be left out as outliers before a new part begins."""
+
+    def __post_init__(self) -> None:
+        one_of("matcher", self.matcher, MATCHERS)
+        for name in ("radius_m", "sigma_m", "fastest", "max_gap_s"):
+            positive(name, getattr(self, name))
+        if self.beta_m is not None:
+            positive("beta_m", self.beta_m)
+        if self.back_m != 0:
+            positive("back_m", self.back_m)
+        if self.turn_weight != 1:
+            share("turn_weight", self.turn_weight)
+        whole("candidates", self.candidates, at_most=64)
+        whole("max_skipped", self.max_skipped, at_least=0)
+
+
+def match(
+    trips: Trips, network: RoadNetwork, *, matcher: str = "markov", options: Options | None = None, workers: int = 1
+) -> Matching:
+    """The directed links that trips drove.
+
+    `matcher` is "markov" (hidden Markov chain, the default), "nearest" (nearest nodes joined by routes, as in the
+    simple matcher of DP-ANI's Algorithm 2) or "valhalla" (the `[valhalla]` extra). `workers` processes share the work
+    and change nothing else.
+    """
+    if not trips.has_coordinates:
+        raise InputError("matching needs lat and lng; these trips have only places.")
+    from dataclasses import replace
+
+    options = replace(options or Options(), matcher=matcher) if options is None or matcher != "markov" else options
+    if options.matcher != "valhalla":
+        prepare(network)  # once here, so that processes find it in the cache
+    tasks = _tasks(trips, network, options, workers)
+    return joined(list(runner.map(_match_task, tasks, workers=workers)))
+
+
+@dataclass(frozen=True)
+class _Task:
+    network: RoadNetwork
+    options: Options
+    offsets: Integers
+    lat: Floats
+    lng: Floats
+    time_s: Floats | None
+
+
+def _tasks(trips: Trips, network: RoadNetwork, options: Options, workers: int) -> list[_Task]:
+    """Runs of whole trips; one run when there is one worker."""
+    size = trips.n_points if workers == 1 else min(POINTS_AT_A_TIME, trips.n_points // (2 * workers) + 1)
+    time_s = trips.time_us / 1e6 if trips.has_time else None
+    tasks: list[_Task] = []
+    first = 0
+    while first < trips.n_trips or not tasks:
+        start = trips.offsets[first]
+        last = max(first + 1, int(np.searchsorted(trips.offsets, start + size, side="right")) - 1)
+        last = min(last, trips.n_trips)
+        offsets = trips.offsets[first : last + 1]
+        span = slice(int(start), int(offsets[-1]))
+        clock = None if time_s is None else time_s[span]
+        tasks.append(_Task(network, options, offsets - start, trips.lat[span], trips.lng[span], clock))
+        first = last
+    return tasks
+
+
+def _match_task(task: _Task) -> Matching:
+    if task.options.matcher == "valhalla":
+        from murmurate.spaces.road.match_valhalla import match_with_valhalla
+
+        return match_with_valhalla(task.network, task.offsets, task.lat, task.lng, task.time_s)
+    if task.options.matcher == "nearest":
+        from murmurate.spaces.road.match_nearest import match_nearest
+
+        return match_nearest(task.network, task.offsets, task.lat, task.lng, task.time_s, radius_m=task.options.radius_m)
+    return _match_markov(task)
+
+
+def _match_markov(task: _Task) -> Matching:
+    network, options, n = task.network, task.options, len(task.lat)
+    table, roads = _prepared(network.fingerprint, network)
+    x, y = network.index.to_xy(task.lat, task.lng)
+    began = 0.0 if task.time_s is None or n == 0 else float(task.time_s.min())
+    clock = np.zeros(n) if task.time_s is None else task.time_s - began
+    points = Points(
+        link=np.full(n, -1, np.int64),
+        offset_m=np.full(n, np.nan),
+        distance_m=np.full(n, np.nan),
+        confidence=np.zeros(n),
+        part=np.full(n, -1, np.int64),
+    )
+    longest = int(np.diff(task.offsets).max()) if len(task.offsets) > 1 else 0
+    settings = _settings(options, table, has_time=task.time_s is not None)
+    offsets, links, parts, entered = match_trips(
+        task.offsets, x, y, clock, network.index.buckets, roads, table, settings, scratch(longest, options.candidates), points
+    )
+    return Matching(
+        offsets=task.offsets,
+        **points._asdict(),
+        path_offsets=offsets,
+        path_link=links,
+        path_part=parts,
+        path_entered_s=entered + began if task.time_s is not None else np.full(len(links), np.nan),
+    )
+
+
+def _settings(options: Options, table: RouteTable, *, has_time: bool) -> Settings:
+    floor = 0.8 * options.sigma_m
+    beta = np.full(1, options.beta_m) if options.beta_m else np.maximum(floor, BETA_SHARE * table.excess_m)
+    return Settings(
+        radius_m=float(options.radius_m),
+        candidates=options.candidates,
+        sigma_m=float(options.sigma_m),
+        beta_m=beta.astype(np.float64),
+        back_m=float(options.back_m),
+        turn_weight=float(options.turn_weight),
+        fastest=float(options.fastest),
+        max_gap_s=float(options.max_gap_s),
+        max_skipped=options.max_skipped,
+        has_time=has_time,
+    )
+
+
+@lru_cache(maxsize=2)
+def _prepared_for(fingerprint: str) -> list[tuple[RouteTable, Roads]]:
+    """A place to keep what belongs to a network in this process."""
+    return []
+
+
+def _prepared(fingerprint: str, network: RoadNetwork) -> tuple[RouteTable, Roads]:
+    kept = _prepared_for(fingerprint)
+    if not kept:
+        offsets, links = network.out_links
+        ends = np.array(network.link_from), np.array(network.link_to)
+        roads = Roads(*ends, np.array(network.length_m), 3.6 / network.speed_kmh, network.twin, offsets, links)
+        kept.append((prepare(network), roads))
+    return kept[0]

@@ -1,0 +1,139 @@
+"""The simple matcher: the nearest link at both ends, the nearest node in between, joined by routes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from murmurate.core.parameters import positive
+from murmurate.core.space import Floats, Integers
+from murmurate.spaces.road.matching import Matching
+from murmurate.spaces.road.network import RoadNetwork
+from murmurate.spaces.road.route_table import RouteTable, look_up, prepare
+
+
+def match_nearest(
+    network: RoadNetwork, offsets: Integers, lat: Floats, lng: Floats, time_s: Floats | None, *, radius_m: float = 60.0
+) -> Matching:
+    """DP-ANI's Algorithm 2 without its noise: no point weighs on another, so it follows every wrong snap."""
+    links, offsets_m, distances_m = network.index.nearest(lat, lng, radius_m=radius_m)
+    nodes = nearest_nodes(network, lat, lng, radius_m=radius_m)
+    nodes[links < 0] = -1
+    n_trips = len(offsets) - 1
+    first, last = np.full(n_trips, -1, dtype=np.int64), np.full(n_trips, -1, dtype=np.int64)
+    there = offsets[1:] - offsets[:-1] > 1
+    first[there], last[there] = links[offsets[:-1][there]], links[offsets[1:][there] - 1]
+    table = prepare(network)
+    path_offsets, path, part, point = join_nodes(network, table, offsets, nodes, first_links=first, last_links=last)
+    entered = np.full(len(path), np.nan) if time_s is None else time_s[point]
+    matched = links >= 0
+    return Matching(
+        offsets=offsets,
+        link=links,
+        offset_m=offsets_m,
+        distance_m=distances_m,
+        confidence=np.where(matched, 1.0, 0.0),
+        part=np.where(matched, 0, -1).astype(np.int64),
+        path_offsets=path_offsets,
+        path_link=path,
+        path_part=part,
+        path_entered_s=entered,
+    )
+
+
+def nearest_nodes(network: RoadNetwork, lat: Floats, lng: Floats, *, radius_m: float) -> Integers:
+    """The nearest node of each point that has a link within the radius; -1 for the others.
+
+    A block can be long, so that nodes are searched much farther out than links.
+    """
+    from scipy.spatial import cKDTree
+
+    positive("radius_m", radius_m)
+    x, y = network.index.to_xy(lat, lng)
+    tree = cKDTree(np.column_stack(network.index.to_xy(network.node_lat, network.node_lng)))
+    finite = np.isfinite(x) & np.isfinite(y)
+    nodes = np.full(len(x), -1, dtype=np.int64)
+    if finite.any():
+        nodes[finite] = tree.query(np.column_stack([x[finite], y[finite]]))[1]
+    return nodes
+
+
+def join_nodes(
+    network: RoadNetwork,
+    table: RouteTable,
+    offsets: Integers,
+    nodes: Integers,
+    *,
+    first_links: Integers | None = None,
+    last_links: Integers | None = None,
+) -> tuple[Integers, Integers, Integers, Integers]:
+    """Join each trip's nodes (-1 left out) by fastest routes, between a given first and last link where there is one.
+
+    Returns (offsets, links, parts, points): the links of each trip, the part they belong to (a new one begins where no
+    route is in reach) and the point each was driven to.
+    """
+    none = np.full(len(offsets) - 1, -1, dtype=np.int64)
+    out_offsets, out_links = network.out_links
+    first = none if first_links is None else np.ascontiguousarray(first_links, dtype=np.int64)
+    last = none if last_links is None else np.ascontiguousarray(last_links, dtype=np.int64)
+    ends = np.array(network.link_from), np.array(network.link_to)
+    path_offsets, entries = _join(np.asarray(offsets), np.asarray(nodes), first, last, *ends, out_offsets, out_links, table)
+    return path_offsets, entries[:, 0].copy(), entries[:, 1].copy(), entries[:, 2].copy()
+
+
+@njit(cache=True, nogil=True)
+def _join(  # noqa: PLR0917
+    offsets: Integers,
+    nodes: Integers,
+    first: Integers,
+    last: Integers,
+    link_from: Integers,
+    link_to: Integers,
+    out_offsets: Integers,
+    out_links: Integers,
+    table: RouteTable,
+) -> tuple[Integers, Integers]:
+    path_offsets = np.zeros(len(offsets), dtype=np.int64)
+    entries = np.empty((64, 3), dtype=np.int64)  # link, part, point
+    used = 0
+    for trip in range(len(offsets) - 1):
+        begin, end = offsets[trip], offsets[trip + 1]
+        part = 0
+        at = -1
+        if first[trip] >= 0:
+            entries, used = _put(entries, used, first[trip], part, begin)
+            at = link_to[first[trip]]
+        for p in range(begin, end + 1):
+            closing = p == end
+            if closing and last[trip] < 0:
+                break
+            if not closing and ((first[trip] >= 0 and p == begin) or (last[trip] >= 0 and p == end - 1)):
+                continue  # the ends are told by their links
+            goal = link_from[last[trip]] if closing else nodes[p]
+            if closing and first[trip] == last[trip] and used > path_offsets[trip] and entries[used - 1, 0] == last[trip]:
+                break
+            if goal < 0:
+                continue
+            if at >= 0 and at != goal and look_up(table, at, goal) < 0:
+                part += 1
+                at = -1
+            while at >= 0 and at != goal:
+                k = look_up(table, at, goal)
+                link = out_links[out_offsets[at] + table.hop[k]]
+                entries, used = _put(entries, used, link, part, min(p, end - 1))
+                at = link_to[link]
+            at = goal
+            if closing:
+                entries, used = _put(entries, used, last[trip], part, end - 1)
+        path_offsets[trip + 1] = used
+    return path_offsets, entries[:used].copy()
+
+
+@njit(cache=True, nogil=True)
+def _put(entries: Integers, used: int, link: int, part: int, point: int) -> tuple[Integers, int]:
+    if used == len(entries):
+        grown = np.empty((2 * used, 3), dtype=np.int64)
+        grown[:used] = entries
+        entries = grown
+    entries[used, 0], entries[used, 1], entries[used, 2] = link, part, point
+    return entries, used + 1

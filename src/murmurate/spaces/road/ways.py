@@ -1,0 +1,99 @@
+"""Cutting long ways at the places where they meet others, so that links run from junction to junction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+
+from murmurate.core.space import Floats
+from murmurate.spaces.road.build import Street
+
+YES = frozenset({"yes", "true", "1", "t", "y"})
+AGAINST = frozenset({"-1", "reverse"})
+
+
+@dataclass(frozen=True)
+class Way:
+    """A drawn line whose vertices have names; two ways meet where they share one."""
+
+    refs: Sequence[Hashable]
+    lat: Floats
+    lng: Floats
+    tags: Mapping[str, str]
+    way_id: int = -1
+
+
+def cut_at_junctions(ways: Iterable[Way]) -> Iterator[Street]:
+    """Streets between junctions: vertices that several ways (or one way twice) pass, and the ends of ways."""
+    kept = list(ways)
+    passes: Counter[Hashable] = Counter()
+    for way in kept:
+        passes.update(way.refs)
+    ends = {ref for way in kept for ref in (way.refs[0], way.refs[-1])}
+    for way in kept:
+        forward, backward = directions(way.tags)
+        first = 0
+        for at in range(1, len(way.refs)):
+            if at == len(way.refs) - 1 or passes[way.refs[at]] > 1 or way.refs[at] in ends:
+                yield Street(
+                    start=way.refs[first],
+                    end=way.refs[at],
+                    lat=way.lat[first : at + 1],
+                    lng=way.lng[first : at + 1],
+                    forward=forward,
+                    backward=backward,
+                    way_id=way.way_id,
+                    **street_tags(way.tags),
+                )
+                first = at
+
+
+def directions(tags: Mapping[str, str]) -> tuple[bool, bool]:
+    """Whether cars may drive along and against the drawn direction.
+
+    >>> directions({"oneway": "yes"}), directions({"oneway": "-1"}), directions({"junction": "roundabout"}), directions({})
+    ((True, False), (False, True), (True, False), (True, True))
+    """
+    oneway = tags.get("oneway", "").strip().lower()
+    if oneway in AGAINST:
+        return False, True
+    if oneway in YES:
+        return True, False
+    implied = tags.get("junction") in ("roundabout", "circular") or tags.get("highway") == "motorway"
+    return True, not (implied and not oneway)
+
+
+class Tags(TypedDict):
+    """What a street carries besides its line."""
+
+    road_class: str
+    max_speed: str
+    lanes: str
+    name: str
+
+
+def street_tags(tags: Mapping[str, str]) -> Tags:
+    """Class, speed, lanes and name, under whichever name the source gives them."""
+    return {
+        "road_class": _first(tags, "road_class", "highway", "functional_class", "fclass", "mtfcc", "class"),
+        "max_speed": _first(tags, "speed_kmh", "maxspeed", "max_speed", "speed_limit"),
+        "lanes": _first(tags, "lanes"),
+        "name": _first(tags, "name", "fullname"),
+    }
+
+
+def _first(tags: Mapping[str, str], *keys: str) -> str:
+    for key in keys:
+        value = tags.get(key, "").strip()
+        if value and value.lower() not in ("none", "nan", "null"):
+            return value
+    return ""
+
+
+def coordinate_refs(lat: Floats, lng: Floats) -> list[tuple[int, int]]:
+    """Vertices named by where they are, to about a centimetre: how ways meet in files without node ids."""
+    return list(zip(np.round(lat * 1e7).astype(int).tolist(), np.round(lng * 1e7).astype(int).tolist(), strict=True))
