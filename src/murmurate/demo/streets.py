@@ -45,6 +45,11 @@ def draw_streets(plan: Plan, *, seed: int) -> Drawing:
     main = np.vstack([curve.points for curve in curves])
     main, merged = _merge_near(main, near_m=1.0)
     one, other, klass = _along(curves, merged)
+    # Where a main road ran along the water its points are gone; what is left of it there is no bridge and no road.
+    reach = np.hypot(*(main[one] - main[other]).T)
+    crosses = plan.east_bank(*main[one].T) != plan.east_bank(*main[other].T)
+    real = crosses | (reach < 300)
+    one, other, klass = one[real], other[real], klass[real]
     local = _fabric(plan, main, seed)
     points = np.vstack([main, local])
     x, y = (np.ascontiguousarray(np.rint(10 * column) / 10) for column in points.T)
