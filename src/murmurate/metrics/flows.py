@@ -30,6 +30,7 @@ def od_emd(comparison: Comparison, *, sampled: int = SAMPLED, workers: int = 1) 
             jobs.append((hour, *_draw(parts[0], parts[1], sampled, comparison.generator(100 + hour))))
     if not jobs:
         raise NotMeasurable("no hour of day has trips on both sides")
+    alone = len(np.unique(np.concatenate(hours))) - len(jobs)
     # the results of a few small hours are there before a process has started
     heavy = sum(len(job[1]) ** 2 for job in jobs) > 2_000_000
     results = list(runner.map(_hour, jobs, workers=workers if heavy else 1, describe="flows by hour", total=len(jobs)))
@@ -45,7 +46,8 @@ def od_emd(comparison: Comparison, *, sampled: int = SAMPLED, workers: int = 1) 
         unit="m",
         family=FAMILY,
         n=len(values),
-        note=f"mean over the hours with trips on both sides; at most {sampled:,} trips drawn from each side an hour",
+        note=f"mean over the hours with trips on both sides; at most {sampled:,} trips drawn from each side an hour"
+        + (f"; {alone} hours with trips on one side only are left out" if alone else ""),
     )
     floor = Score(
         name="od_emd.floor",
