@@ -5,7 +5,7 @@ d being the great-circle distance. By symmetry its constant does not depend on w
 inequality alone gives epsilon per metre: no scale that depends on a private latitude enters. It is drawn as a uniform
 azimuth and a radius of density sin(r) exp(-epsilon r): a Gamma(2) radius kept with probability sin(r)/r. The destination
 is then rounded to microdegrees, which is post-processing. What the machine adds: numbers come from 64-bit words (128
-bits where a small one decides the radius) and the destination of given numbers is computed to better than 10^-5 of a
+bits where a small one decides the radius) and the destination of given numbers is computed to better than 10^-6 of a
 lattice step. For 1/epsilon up to 10 km both together move the probability of an output cell by a factor within
 1 ± 10^-4, outside an event of probability 2^-50 a point. The tail is not cut: every point of the sphere can be reached.
 """
