@@ -282,6 +282,17 @@ def test_threads_share_one_ledger(ledger):
     assert ledger.verify().n_debits == 10
 
 
+def test_odd_file_names_are_only_names(tmp_path):
+    for name in ("with space.sqlite", "50%?.sqlite", "#ledger", "file:x"):
+        with Ledger(tmp_path / name) as ledger:
+            ledger.population_of(TOWN, population="town", create=True)
+            ledger.backup(tmp_path / f"{name}.copy")
+            assert ledger.verify().n_lines == 3
+        assert (tmp_path / name).is_file()
+        with Ledger(tmp_path / f"{name}.copy") as copy:
+            assert copy.populations() == ["town"]
+
+
 def test_without_an_address_the_state_folder_is_used(tmp_path, monkeypatch):
     monkeypatch.setenv("MURMURATE_STATE", str(tmp_path / "chosen"))
     with Ledger() as ledger:
@@ -295,7 +306,10 @@ def test_without_an_address_the_state_folder_is_used(tmp_path, monkeypatch):
         assert str(tmp_path / "xdg" / "murmurate") in ledger.url
 
 
-@pytest.mark.parametrize("wrong", ["mysql://host/db", "sqlite://", "http://x", "postgresql://[", "sqlite:///x?mode=ro"])
+@pytest.mark.parametrize(
+    "wrong",
+    ["mysql://host/db", "sqlite://", "http://x", "postgresql://[", "sqlite:///x?mode=ro", ":memory:", "sqlite:///:memory:"],
+)
 def test_other_addresses_are_refused(wrong):
     with pytest.raises(LedgerError):
         Ledger(wrong)

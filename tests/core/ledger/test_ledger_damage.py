@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from murmurate.core.guarantee import DP, Unit
-from murmurate.core.ledger import Ledger, sqlite_file
+from murmurate.core.ledger import Ledger, sqlite_file, store
 from murmurate.core.trips import Identity
 from murmurate.errors import LedgerDamaged, LedgerError, LedgerVersion, MurmurateError
 
@@ -208,9 +208,39 @@ def test_a_held_server_says_so(postgres, monkeypatch):
     fill(address, 1)
     monkeypatch.setattr(sqlite_file, "WAIT_S", 1)
     with Ledger(address) as ledger, psycopg.connect(address) as other:
-        other.execute("lock table murmurate_record in exclusive mode")
+        other.execute(f"select pg_advisory_xact_lock({store.LOCK})")
         with pytest.raises(LedgerError, match="held by another process"):
             charge(ledger, "late")
+
+
+def test_a_full_disk_spends_nothing(file, monkeypatch):
+    prepare, size = store._prepare_sqlite, file.stat().st_size // 4096
+
+    def on_a_full_disk(connection, record):
+        prepare(connection, record)
+        connection.execute(f"pragma max_page_count = {size}")
+
+    monkeypatch.setattr(store, "_prepare_sqlite", on_a_full_disk)
+    with Ledger(file) as ledger:
+        long = {"text": "x" * 100_000}
+        with pytest.raises(LedgerError, match="disk is full"):
+            ledger.charge("town", PROMISE, mechanism="m", parameters=long, release_id="late")
+        assert ledger.verify().n_debits == 5
+
+
+@pytest.mark.postgres
+def test_a_server_user_needs_no_right_to_change_lines(postgres):
+    address = postgres.new_database()
+    fill(address, 1)
+    name = "clerk_" + address.split("?")[0][-8:]
+    postgres.sql(
+        address,
+        f"create role {name} login; grant select, insert on murmurate_ledger, murmurate_version, murmurate_record, "
+        f"murmurate_people, murmurate_charged to {name}",
+    )
+    with Ledger(address.replace("postgres@", f"{name}@")) as ledger:
+        charge(ledger, "by a clerk")
+        assert ledger.verify().n_debits == 2
 
 
 def test_a_read_only_ledger_spends_nothing(file):

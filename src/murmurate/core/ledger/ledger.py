@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import tempfile
+import weakref
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -75,7 +77,9 @@ class Ledger:
         self.who = who or default_who()
         self._store = store
         self._book = Book(store)
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary: Path | None = None
+        if store.in_memory:  # what was never closed is let go of quietly
+            weakref.finalize(self, store.close)
         with self._book.reading():
             pass  # a damaged chain is told at once, not at the first charge
 
@@ -100,8 +104,9 @@ class Ledger:
         """Where what only the custodian may see is kept; made on first use, closed to everyone else."""
         if self._store.in_memory:
             if self._temporary is None:
-                self._temporary = tempfile.TemporaryDirectory(prefix="murmurate-demo-")
-            return Path(self._temporary.name)
+                self._temporary = Path(tempfile.mkdtemp(prefix="murmurate-demo-"))
+                weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
+            return self._temporary
         if self._store.path is not None:
             folder = self._store.path.with_name(f"{self._store.path.name}.internal")
         else:
@@ -304,7 +309,7 @@ class Ledger:
         """Let go of the database; what is on disk stays."""
         self._store.close()
         if self._temporary is not None:
-            self._temporary.cleanup()
+            shutil.rmtree(self._temporary, ignore_errors=True)
             self._temporary = None
 
     def __enter__(self) -> Self:

@@ -20,6 +20,9 @@ from murmurate.core.ledger.records import Record, next_record
 from murmurate.core.ledger.schema import IDENTITY, RECORDS
 from murmurate.errors import LedgerDamaged, LedgerError, LedgerVersion, MissingPart
 
+LOCK = 0x6D75726D
+"""The advisory lock of whoever writes to a ledger on a server; one per database."""
+
 
 def state_folder() -> Path:
     """Where a ledger is kept when none is named: MURMURATE_STATE, else the user's XDG state folder."""
@@ -40,11 +43,9 @@ def default_who() -> str:
 
 def address(url_or_path: str | Path | None) -> sa.URL:
     """A path, sqlite:///path or postgresql://... as one kind of address."""
-    if url_or_path is None:
-        return sa.URL.create("sqlite", database=str(state_folder() / "ledger.sqlite"))
-    text = str(url_or_path)
+    text = str(state_folder() / "ledger.sqlite") if url_or_path is None else str(url_or_path)
     if "://" not in text:
-        return sa.URL.create("sqlite", database=str(Path(text).expanduser()))
+        return _file_address(text)
     try:
         url = sa.make_url(text)
     except (sa.exc.ArgumentError, ValueError):
@@ -54,10 +55,16 @@ def address(url_or_path: str | Path | None) -> sa.URL:
     if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         return url.set(drivername="postgresql+psycopg")
     if url.drivername == "sqlite" and url.database and not url.query:
-        return url
+        return _file_address(url.database)
     raise LedgerError(
-        f"a ledger lives in a SQLite file (sqlite:///path) or PostgreSQL (postgresql://...); got {url.drivername}://."
+        f"a ledger lives in a SQLite file (sqlite:///path) or in PostgreSQL (postgresql://...); got {url.drivername}://."
     )
+
+
+def _file_address(path: str) -> sa.URL:
+    if path == ":memory:":
+        raise LedgerError("a ledger in memory forgets what was spent; for demos there is Ledger.in_memory().")
+    return sa.URL.create("sqlite", database=str(Path(path).expanduser().absolute()))
 
 
 class Store:
@@ -66,7 +73,7 @@ class Store:
     def __init__(self, url: sa.URL, *, purpose: str) -> None:
         self.url = url
         self.in_memory = url.database is None and url.drivername == "sqlite"
-        self.path = Path(url.database).absolute() if url.drivername == "sqlite" and url.database else None
+        self.path = Path(url.database) if url.drivername == "sqlite" and url.database else None
         self.shown = url.render_as_string(hide_password=True)
         if self.path is not None and not self.path.exists():
             sqlite_file.create_whole(self.path, lambda draft: _fill_new(draft, purpose))
@@ -130,7 +137,7 @@ class Store:
         """In a database that holds no ledger yet; whoever comes second finds it made."""
         with self._to_write() as connection, connection.begin():
             if connection.dialect.name == "postgresql":
-                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7239172)")
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
             if schema.found_version(connection) is None:
                 schema.create(connection)
                 _write_identity(connection, purpose)
@@ -174,7 +181,7 @@ def _lock(connection: sa.Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{int(sqlite_file.WAIT_S)}s'")
         connection.exec_driver_sql("SET LOCAL synchronous_commit = on")  # a server may have it off by default
-        connection.exec_driver_sql(f"LOCK TABLE {RECORDS.name} IN SHARE ROW EXCLUSIVE MODE")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")  # needs no right to change the tables
 
 
 def _engine(url: sa.URL) -> sa.Engine:
