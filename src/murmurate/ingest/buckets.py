@@ -11,11 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numba import njit
-from numpy.typing import NDArray
 
-from murmurate.core.space import Integers
 from murmurate.errors import OutputError
+from murmurate.ingest.packed import Blocks, Packed
 from murmurate.ingest.runs import Runs
 
 
@@ -32,18 +30,18 @@ class WorkFolder:
         self._remove()
 
     def write(self, name: str, runs: Runs) -> None:
-        """Keep runs under a name; degrees on the microdegree lattice take four bytes each."""
+        """Keep runs under a name."""
         with _disk_errors(self.path):
-            _pack(runs.points).write_ipc(self.path / f"{name}.points", compression="uncompressed")
-            names = pl.DataFrame({"uid": runs.uid, "tid": runs.tid, "length": runs.lengths})
+            names, points = Packed.of(runs, Blocks()).frames()
+            points.write_ipc(self.path / f"{name}.points", compression="uncompressed")
             names.write_ipc(self.path / f"{name}.runs", compression="uncompressed")
 
     def read(self, name: str) -> Runs:
         """What was kept under a name."""
         with _disk_errors(self.path):
-            points = _unpack(pl.read_ipc(self.path / f"{name}.points", memory_map=False))
-            names = pl.read_ipc(self.path / f"{name}.runs", memory_map=False)
-        return Runs(names["uid"], names["tid"], names["length"].to_numpy(), points)
+            points = pl.read_ipc(self.path / f"{name}.points")
+            names = pl.read_ipc(self.path / f"{name}.runs")
+        return Packed.from_frames(names, points).runs()
 
     def forget(self, name: str) -> None:
         """Delete what was kept under a name."""
@@ -99,33 +97,6 @@ class Buckets:
         self._held_points = 0
 
 
-def _pack(points: pl.DataFrame) -> pl.DataFrame:
-    """Degrees as whole microdegrees where nothing is lost by it."""
-    packed = []
-    for name in ("lat", "lng"):
-        if name in points.columns:
-            whole, exact = _microdegrees(points[name].to_numpy())
-            if exact:
-                packed.append(pl.Series(name, whole))
-    return points.with_columns(packed)
-
-
-def _unpack(points: pl.DataFrame) -> pl.DataFrame:
-    packed = [name for name in ("lat", "lng") if name in points.columns and points.schema[name] == pl.Int32]
-    return points.with_columns(pl.col(name).cast(pl.Float64) / 1e6 for name in packed)
-
-
-@njit(cache=True, nogil=True)
-def _microdegrees(degrees: NDArray[np.float64]) -> tuple[NDArray[np.int32], bool]:
-    """Whole microdegrees, and whether every value comes back exactly."""
-    whole = np.empty(len(degrees), np.int32)
-    for k in range(len(degrees)):
-        whole[k] = np.int32(np.rint(degrees[k] * 1e6))
-        if whole[k] / 1e6 != degrees[k]:
-            return whole, False
-    return whole, True
-
-
 @contextmanager
 def _disk_errors(where: str | Path | None) -> Iterator[None]:
     try:
@@ -135,5 +106,3 @@ def _disk_errors(where: str | Path | None) -> Iterator[None]:
             f"the work folder {where or tempfile.gettempdir()} cannot be used: {error.strerror or error}. "
             "Name another with work_dir, on a disk with room for the data."
         ) from error
-
-

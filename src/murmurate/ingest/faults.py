@@ -51,6 +51,11 @@ class Faults:
     def __len__(self) -> int:
         return len(self._groups)
 
+    def clear(self) -> None:
+        """Forget everything, before the same input is read again from its start."""
+        self._groups.clear()
+        self.remedies.clear()
+
     def add(self, reason: str, *, file: str | None = None, column: str | None = None, remedy: str | None = None) -> None:
         """A fault of a whole file or column."""
         self._groups.setdefault((file, column, reason), _Group())

@@ -73,7 +73,9 @@ def _take(checker: PointChecker, batch: Batch, report: ReadReport) -> pl.DataFra
 
 def _unlike(checker: PointChecker, first: PointChecker) -> str:
     mine, its = set(checker.found), set(first.found)
-    parts = [f"no {', '.join(sorted(its - mine))}"] * bool(its - mine) + [f"a {', '.join(sorted(mine - its))}"] * bool(mine - its)
+    parts = [f"no {', '.join(sorted(its - mine))}"] * bool(its - mine) + [f"a {', '.join(sorted(mine - its))}"] * bool(
+        mine - its
+    )
     return f"has {' but '.join(parts)}, unlike {first.file}"
 
 

@@ -121,8 +121,10 @@ class PointChecker:
         if numbers is None:
             return None
         low, high = _WHOLE[name]
-        bad = ~((numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers)))
-        if bad.any():
+        missing = np.isnan(numbers)
+        self.faults.add_rows("not a number (NaN)", missing, place, column=column)
+        bad = ~missing & ~((numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers)))
+        if bad.any() or missing.any():
             meaning = {"weekday": " (0 is Monday)"}.get(name, "")
             text = (
                 f"{name} should be a whole number from {low} to {high}{meaning}"
@@ -155,7 +157,7 @@ class PointChecker:
         if bad_lat or bad_lng:
             _refuse_places(self.faults, place, names, lat, lng)
             return [None]
-        return [pl.Series("lat", lat), pl.Series("lng", lng)]
+        return [_as_read("lat", lat, frame, names[0]), _as_read("lng", lng, frame, names[1])]
 
     def _numbers(self, column: str, series: pl.Series, place: Place) -> NDArray[np.float64] | None:
         """A column as floats; text that is no number, empty values and NaN are faults."""
@@ -179,11 +181,7 @@ class PointChecker:
             self.faults.add_rows("empty", series.is_null(), place, column=column)
         if len(self.faults) > faults_before:
             return None
-        values = (numbers if numbers.dtype == pl.Float64 else numbers.cast(pl.Float64)).to_numpy()
-        if count_outside(values, np.inf):
-            self.faults.add_rows("not a number (NaN)", np.isnan(values), place, column=column)
-            return None
-        return values
+        return (numbers if numbers.dtype == pl.Float64 else numbers.cast(pl.Float64)).to_numpy()
 
     def _carried(self, frame: pl.DataFrame) -> list[pl.Series]:
         used = set(self.found.values())
@@ -202,9 +200,18 @@ class PointChecker:
         return kept
 
 
+def _as_read(name: str, values: NDArray[np.float64], frame: pl.DataFrame, column: str) -> pl.Series:
+    """The column itself where it needed no change, so that nothing is copied."""
+    series = frame[column]
+    return series.alias(name) if series.dtype == pl.Float64 else pl.Series(name, values)
+
+
 def _refuse_places(
     faults: Faults, place: Place, names: tuple[str, str], lat: NDArray[np.float64], lng: NDArray[np.float64]
 ) -> None:
+    for name, values in zip(names, (lat, lng), strict=True):
+        faults.add_rows("not a number (NaN)", np.isnan(values), place, column=name)
+    lat, lng = np.nan_to_num(lat, nan=0.0), np.nan_to_num(lng, nan=0.0)
     bad_lat, bad_lng = ~(np.abs(lat) <= 90), ~(np.abs(lng) <= 180)
     note, remedy = "", None
     if np.abs(lat).max() > 360 or np.abs(lng).max() > 360:

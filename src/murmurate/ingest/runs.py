@@ -39,10 +39,9 @@ class Runs:
             codes = _codes(frame[name])
             change[1:] |= codes[1:] != codes[:-1]
         starts = np.flatnonzero(change)
-        names = frame.select("uid", "tid")[starts] if len(starts) < frame.height else frame.select("uid", "tid")
-        return cls(
-            _plain(names["uid"]), _plain(names["tid"]), np.diff(np.append(starts, frame.height)), frame.drop("uid", "tid")
-        )
+        uid, tid = (_plain(frame[name].gather(starts)) for name in ("uid", "tid"))
+        points = pl.DataFrame([series for series in frame if series.name not in ("uid", "tid")])
+        return cls(uid, tid, np.diff(np.append(starts, frame.height)), points)
 
     @classmethod
     def together(cls, parts: Sequence[Runs]) -> Runs:
@@ -80,10 +79,10 @@ class Runs:
             if len(self.uid) == 1
             else self.uid.gather(trip)
         )
-        table = self.points.drop([name for name in (ROW, FILE_NUMBER) if name in self.points.columns])
-        table = table.with_columns(uid.alias("uid"), self.tid.gather(trip).alias("tid"))
-        known = [name for name in ORDER if name in table.columns]
-        table = table.select(*known, *[name for name in table.columns if name not in known])
+        series = {column.name: column for column in self.points if column.name not in (ROW, FILE_NUMBER)}
+        series |= {"uid": uid.alias("uid"), "tid": self.tid.gather(trip).alias("tid")}
+        known = [name for name in ORDER if name in series]
+        table = pl.DataFrame([series[name] for name in (*known, *[name for name in series if name not in known])])
         return Trips._trusted(
             table,
             space=space,

@@ -28,12 +28,13 @@ from murmurate.ingest.files import Seal, SourceFile, fingerprint, states_of, unc
 from murmurate.ingest.formats import parquet
 from murmurate.ingest.gather import find_files, is_path, points
 from murmurate.ingest.options import ReadOptions
+from murmurate.ingest.packed import Blocks, Packed
 from murmurate.ingest.read import parse_space
 from murmurate.ingest.runs import Runs, settle, starts_of
 
 POINTS_PER_PARTITION = 1_000_000
 HOLD_POINTS = 32_000_000
-"""About 0.8 GB."""
+"""About 0.4 GB, 0.8 GB where places are finer than microdegrees."""
 _BYTES_A_ROW = {"parquet": 12, "text": 40, "gpx": 100, "geojson": 150}
 _WORTH_BYTES = 200 * 2**20
 
@@ -41,7 +42,9 @@ _WORTH_BYTES = 200 * 2**20
 class Partitions:
     """Parts of whole people, given as often as asked; no person is in two parts."""
 
-    def __init__(self, *, identity: Identity, columns: list[str], space: Space | None, time_zone: str, report: ReadReport) -> None:
+    def __init__(
+        self, *, identity: Identity, columns: list[str], space: Space | None, time_zone: str, report: ReadReport
+    ) -> None:
         self.identity = identity
         self.columns = columns
         self.space = space
@@ -49,7 +52,7 @@ class Partitions:
         self.n_points = report.points
         self.report = report
         """Private counts of what was read, sorted and left out."""
-        self._held: list[Runs] | None = None
+        self._held: list[Packed] | None = None
         self._folder: WorkFolder | None = None
         self._names: list[str] = []
         self._again: _Reading | None = None
@@ -65,7 +68,8 @@ class Partitions:
 
     def _runs(self) -> Iterator[Runs]:
         if self._held is not None:
-            yield from self._held
+            for packed in self._held:
+                yield packed.runs()
         elif self._folder is not None:
             for name in self._names:
                 yield self._folder.read(name)
@@ -141,7 +145,12 @@ def scan(
         time_zone=options.hours_zone,
         report=counts,
     )
-    partitions._held, partitions._folder, partitions._names, partitions._again = found.held, found.folder, found.names, found.again
+    partitions._held, partitions._folder, partitions._names, partitions._again = (
+        found.held,
+        found.folder,
+        found.names,
+        found.again,
+    )
     return partitions
 
 
@@ -163,7 +172,8 @@ class _Found:
         self.people: list[str] = []
         self.columns: list[str] = []
         self.types: set[tuple[str, str]] = set()
-        self.held: list[Runs] | None = []
+        self.held: list[Packed] | None = []
+        self.blocks = Blocks()
         self.folder: WorkFolder | None = None
         self.names: list[str] = []
         self.again: _Reading | None = None
@@ -176,7 +186,7 @@ class _Found:
         self.columns += [name for name in runs.points.columns if name not in ORDER and not name.startswith("\0")]
 
 
-class _NotGrouped(Exception):  # noqa: N818 - a signal between two functions of this file, never seen outside
+class _NotGrouped(Exception):
     """A person's rows stand in more than one place of the file."""
 
 
@@ -196,7 +206,7 @@ class _Reading:
             found = self._grouped(faults, report, hold_points)
         except _NotGrouped:
             report.__dict__.update(replace(fresh, rows_left_out={}, columns={}, columns_left_out=[]).__dict__)
-            faults.__init__()  # type: ignore[misc]  # everything is read again from the start
+            faults.clear()
             found = self._bucketed(faults, report, hold_points, work_dir)
         if found is not None and len(found.types) > 1:
             faults.add("uid or tid is text in one file and a number in another", remedy="Make them the same in all files.")
@@ -217,7 +227,7 @@ class _Reading:
             settled = settle(part, report, faults, strict=self.options.strict, files=self.names)
             found.meet(settled)
             if found.held is not None:
-                found.held += self._split(settled)
+                found.held += [Packed.of(part, found.blocks) for part in self._split(settled)]
                 if report.points > hold_points:
                     found.held = None
         if found.held is None:
@@ -271,7 +281,7 @@ class _Reading:
             found.meet(settled)
             for part in self._split(settled):
                 if found.folder is None:
-                    found.held = [*(found.held or []), part]
+                    found.held = [*(found.held or []), Packed.of(part, found.blocks)]
                 else:
                     found.held = None
                     found.names.append(f"part-{len(found.names)}")
@@ -280,7 +290,8 @@ class _Reading:
 
     def _bucket_count(self) -> int:
         rows = sum(
-            parquet.n_rows(file) if file.kind == "parquet" else file.path.stat().st_size // _BYTES_A_ROW[file.kind] for file in self.files
+            parquet.n_rows(file) if file.kind == "parquet" else file.path.stat().st_size // _BYTES_A_ROW[file.kind]
+            for file in self.files
         )
         return int(min(512, max(1, -(-rows // self.target))))
 

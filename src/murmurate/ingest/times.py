@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -40,9 +41,8 @@ class Clock:
     def instants(self, times: pl.Series, place: Place) -> pl.Series | None:
         """The column in UTC; None where there is a fault."""
         before = len(self.faults)
-        empty = times.is_null()
-        if empty.any():
-            self.faults.add_rows("empty", empty, place, column=self.column)
+        if times.null_count():
+            self.faults.add_rows("empty", times.is_null(), place, column=self.column)
             return None
         found = self._read(times, place)
         if found is None:
@@ -156,7 +156,7 @@ class Clock:
         return early.dt.convert_time_zone("UTC")
 
 
-def _tell_unit(values: NDArray[np.generic]) -> str | None:
+def _tell_unit(values: NDArray[np.number[Any]]) -> str | None:
     """The one unit in which every value lies between 1980 and 2100 (or nearly every: the rest are faults)."""
     if not len(values):
         return "s"
@@ -166,13 +166,13 @@ def _tell_unit(values: NDArray[np.generic]) -> str | None:
     return best if inside[best] > 0.5 and others == 0 else None
 
 
-def _within(values: NDArray[np.generic], unit: str) -> NDArray[np.bool_]:
+def _within(values: NDArray[np.number[Any]], unit: str) -> NDArray[np.bool_]:
     scale = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     inside: NDArray[np.bool_] = (values >= _FIRST_S * scale) & (values < _LAST_S * scale)
     return inside
 
 
-def _microseconds(values: NDArray[np.generic], unit: str) -> NDArray[np.int64]:
+def _microseconds(values: NDArray[np.number[Any]], unit: str) -> NDArray[np.int64]:
     if unit == "ns":
         return (values.astype(np.int64) // 1000).astype(np.int64)
     if np.issubdtype(values.dtype, np.floating):

@@ -92,7 +92,9 @@ def _series(name: str, column: Any) -> pl.Series:
     try:
         array = pa.Array.from_pandas(column)
     except (pa.ArrowException, ValueError, TypeError):  # objects of several kinds: their text, so that faults can be told
-        array = pa.array([None if missing else str(value) for value, missing in zip(column, column.isna(), strict=True)], pa.string())
+        array = pa.array(
+            [None if missing else str(value) for value, missing in zip(column, column.isna(), strict=True)], pa.string()
+        )
     return _polars(pa.table({name: array}))[name]
 
 

@@ -18,7 +18,8 @@ from murmurate.ingest.formats.geometry import is_degrees
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.points import Batch
 
-BATCH_ROWS = 2**20
+BATCH_ROWS = 2**18
+"""Small enough that its memory is used again and again."""
 _ROWS_PER_BYTE = 50
 """No table of traces packs more rows into a byte; one that claims to is a bomb."""
 

@@ -66,9 +66,7 @@ def rows(
         line += lines
 
 
-def _parse(
-    piece: bytes, names: list[str], separator: str, place: Place, faults: Faults
-) -> pl.DataFrame | None:
+def _parse(piece: bytes, names: list[str], separator: str, place: Place, faults: Faults) -> pl.DataFrame | None:
     if not piece.strip():
         return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
     try:

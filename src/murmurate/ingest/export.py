@@ -1,0 +1,126 @@
+"""Trips back out, in the conventions other tools read."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from murmurate.core.trips import Trips
+from murmurate.errors import InputError, MissingPart, OutputError
+
+_FORMULA = r"^[=+\-@\t\r]"
+"""How a text begins that a spreadsheet would run as a formula."""
+
+
+def to_pandas(trips: Trips) -> Any:
+    """A pandas frame with the canonical columns; times are UTC."""
+    _need("pandas")
+    import pandas as pd
+
+    columns = {}
+    for series in trips.table:
+        values = series.cast(pl.String) if isinstance(series.dtype, (pl.Categorical, pl.Enum)) else series
+        if isinstance(values.dtype, pl.Datetime):
+            zone = values.dtype.time_zone
+            stamps = pd.Series(values.dt.replace_time_zone(None).to_numpy())
+            columns[series.name] = stamps.dt.tz_localize("UTC").dt.tz_convert(zone) if zone else stamps
+        else:
+            columns[series.name] = pd.Series(values.to_list() if values.dtype == pl.String else values.to_numpy())
+    return pd.DataFrame(columns)
+
+
+def to_skmob(trips: Trips) -> Any:
+    """A pandas frame as scikit-mobility's TrajDataFrame takes it: uid, tid, datetime (local, without zone), lat, lng."""
+    _need_columns(trips, "datetime", "lat", "lng")
+    frame = to_pandas(trips)
+    frame["datetime"] = frame["datetime"].dt.tz_convert(trips.time_zone).dt.tz_localize(None)
+    first = ["uid", "tid", "datetime", "lat", "lng"]
+    return frame[first + [name for name in frame.columns if name not in first]]
+
+
+def to_trackintel(trips: Trips) -> Any:
+    """Positionfixes as trackintel has them: user_id, tracked_at, geom in EPSG:4326; the trip stays as trip_id."""
+    _need_columns(trips, "datetime", "lat", "lng")
+    geopandas = _need("geopandas")
+    frame = to_pandas(trips).rename(columns={"uid": "user_id", "tid": "trip_id", "datetime": "tracked_at"})
+    places = geopandas.points_from_xy(frame.pop("lng"), frame.pop("lat"))
+    fixes = geopandas.GeoDataFrame(frame, geometry=places, crs="EPSG:4326").rename_geometry("geom")
+    fixes.index.name = "id"
+    return fixes
+
+
+def to_movingpandas(trips: Trips) -> Any:
+    """A MovingPandas TrajectoryCollection; a trajectory is a trip, its object the person."""
+    _need_columns(trips, "datetime", "lat", "lng")
+    geopandas = _need("geopandas")
+    movingpandas = _need("movingpandas")
+    frame = to_pandas(trips)
+    frame["traj_id"] = frame["uid"].astype(str) + "/" + frame["tid"].astype(str)
+    places = geopandas.points_from_xy(frame.pop("lng"), frame.pop("lat"))
+    points = geopandas.GeoDataFrame(frame, geometry=places, crs="EPSG:4326")
+    points["datetime"] = points["datetime"].dt.tz_localize(None)
+    return movingpandas.TrajectoryCollection(points, traj_id_col="traj_id", obj_id_col="uid", t="datetime")
+
+
+def write_parquet(trips: Trips, path: str | Path) -> None:
+    """One Parquet file with the canonical columns, written whole or not at all."""
+    _write(Path(path), trips.table.write_parquet)
+
+
+def write_csv(trips: Trips, path: str | Path) -> None:
+    """One CSV file written as data: times in ISO 8601 UTC, and no text that a spreadsheet would run as a formula."""
+    table = trips.table.with_columns(
+        _inert(series.cast(pl.String))
+        for series in trips.table
+        if isinstance(series.dtype, (pl.String, pl.Categorical, pl.Enum))
+    ).rename({name: f"'{name}" for name in trips.columns if pl.Series([name]).str.contains(_FORMULA).item()})
+    table = table.with_columns(
+        series.dt.strftime("%Y-%m-%dT%H:%M:%S%.fZ") for series in table if series.dtype == pl.Datetime("us", "UTC")
+    )
+    _write(Path(path), table.write_csv)
+
+
+def _inert(text: pl.Series) -> pl.Series:
+    """A quote before what would be a formula; spreadsheets then show it as text."""
+    risky = text.str.contains(_FORMULA)
+    return text if not risky.any() else pl.Series(text.name, ("'" + text).to_list()).zip_with(risky.fill_null(False), text)
+
+
+def _write(path: Path, write: Any) -> None:
+    if path.exists() or path.is_symlink():
+        raise OutputError(f"{path} exists already; name a new file.")
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        os.close(handle)
+        write(temporary)
+        os.replace(temporary, path)
+    except OSError as error:
+        full = error.errno == errno.ENOSPC
+        raise OutputError(f"{path} could not be written: {'the disk is full' if full else error.strerror or error}.") from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _need(package: str) -> Any:
+    import importlib
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # MovingPandas warns of its own optional parts
+            return importlib.import_module(package)
+    except ImportError:
+        raise MissingPart(f"{package} is not installed; it comes with: pip install 'murmurate[geo]'.") from None
+
+
+def _need_columns(trips: Trips, *names: str) -> None:
+    missing = [name for name in names if name not in trips.columns]
+    if missing:
+        raise InputError(f"this convention needs {', '.join(names)}; these trips have no {', '.join(missing)}.")

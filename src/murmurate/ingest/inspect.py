@@ -1,0 +1,190 @@
+"""`inspect`: what is in a file and what is wrong with it, for the custodian's eyes only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from murmurate.core.trips import Trips
+from murmurate.errors import InputError
+from murmurate.ingest.counts import ReadReport
+from murmurate.ingest.gather import is_path
+from murmurate.ingest.read import read
+from murmurate.ingest.stream import scan, worth_streaming
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspection:
+    """What a source holds. Everything in it is private."""
+
+    source: str
+    fingerprint: str | None = None
+    report: ReadReport = field(default_factory=ReadReport)
+    time_zone: str = "UTC"
+    first: str | None = None
+    """The earliest time, UTC."""
+    last: str | None = None
+    interval_s: dict[str, float] | None = None
+    """Seconds between neighbouring points of a trip: the 10 %, 50 % and 90 % quantiles."""
+    extent: dict[str, float] | None = None
+    """South, west, north, east in degrees."""
+    points_per_trip: dict[str, float] | None = None
+    trips_per_person: dict[str, float] | None = None
+    faults: tuple[str, ...] = ()
+    remedy: str | None = None
+
+    @property
+    def readable(self) -> bool:
+        """Whether it can be released from."""
+        return not self.faults
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "faults": list(self.faults), "readable": self.readable}
+
+    def words(self) -> str:
+        """A page for a terminal."""
+        if self.faults:
+            lines = [f"{self.source}: cannot be read as traces", *[f"  - {fault}" for fault in self.faults]]
+            return "\n".join([*lines, *([f"What to do: {self.remedy}"] if self.remedy else [])])
+        seen = self.report
+        lines = [
+            f"{self.source}",
+            f"  {seen.points:,} points, {seen.trips:,} trips, {seen.people:,} people"
+            + (f" in {seen.files:,} files" if seen.files > 1 else ""),
+            "  columns: " + ", ".join(f"{name} = {column!r}" for name, column in seen.columns.items()),
+        ]
+        if self.first:
+            lines.append(f"  time: {self.first} to {self.last} (UTC; hours are told in {self.time_zone})")
+        else:
+            lines.append("  time: none, or weekday and hour only")
+        if self.interval_s:
+            lines.append("  seconds between points: " + _quantile_words(self.interval_s))
+        if self.extent:
+            lines.append("  extent: " + ", ".join(f"{name} {value:.5f}" for name, value in self.extent.items()))
+        for name, values in (("points a trip", self.points_per_trip), ("trips a person", self.trips_per_person)):
+            if values:
+                lines.append(f"  {name}: {_quantile_words(values)}")
+        lines += [f"  {line}" for line in _oddities(seen)]
+        return "\n".join([*lines, "These figures are private: they describe the data, not a release."])
+
+
+def inspect(
+    source: Any,
+    *,
+    layout: str | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    time_zone: str | None = None,
+    local_zone: str | None = None,
+    time_unit: str | None = None,
+    encoding: str | None = None,
+    strict: bool = False,
+) -> Inspection:
+    """Look into a source without spending or releasing anything; faults are listed, not raised."""
+    name = str(source) if is_path(source) else type(source).__name__
+    report = ReadReport()
+    options: dict[str, Any] = {
+        "layout": layout,
+        "columns": columns,
+        "time_zone": time_zone,
+        "local_zone": local_zone,
+        "time_unit": time_unit,
+        "encoding": encoding,
+        "strict": strict,
+        "report": report,
+    }
+    try:
+        if worth_streaming(source):
+            with scan(source, **options) as partitions:
+                return _described(name, partitions, report, partitions.identity.fingerprint)
+        trips = read(source, **options)
+        return _described(name, [trips], report, trips.identity.fingerprint)
+    except InputError as error:
+        faults = tuple(str(fault) for fault in error.faults)
+        return Inspection(source=name, report=report, faults=faults, remedy=error.remedy)
+
+
+def _described(name: str, parts: Any, report: ReadReport, fingerprint: str) -> Inspection:
+    seen = _Seen()
+    for part in parts:
+        seen.add(part)
+    return Inspection(
+        source=name,
+        fingerprint=fingerprint,
+        report=report,
+        time_zone=seen.time_zone,
+        first=_moment(seen.first),
+        last=_moment(seen.last),
+        interval_s=_quantiles(np.concatenate(seen.intervals)) if seen.intervals else None,
+        extent=seen.extent,
+        points_per_trip=_quantiles(np.concatenate(seen.trip_sizes)),
+        trips_per_person=_quantiles(np.concatenate(seen.person_sizes)),
+    )
+
+
+class _Seen:
+    """Adds up over partitions."""
+
+    SAMPLE = 200_000
+    """Intervals looked at in each part; quantiles need no more."""
+
+    def __init__(self) -> None:
+        self.time_zone = "UTC"
+        self.first: int | None = None
+        self.last: int | None = None
+        self.intervals: list[np.ndarray[Any, Any]] = []
+        self.extent: dict[str, float] | None = None
+        self.trip_sizes: list[np.ndarray[Any, Any]] = []
+        self.person_sizes: list[np.ndarray[Any, Any]] = []
+
+    def add(self, part: Trips) -> None:
+        self.time_zone = part.time_zone
+        self.trip_sizes.append(np.diff(part.offsets))
+        self.person_sizes.append(np.diff(part.user_offsets))
+        if part.has_time:
+            low, high = int(part.time_us.min()), int(part.time_us.max())
+            self.first = low if self.first is None else min(low, self.first)
+            self.last = high if self.last is None else max(high, self.last)
+            steps = np.diff(part.time_us[: self.SAMPLE]) / 1e6
+            within = np.diff(part.point_trip[: self.SAMPLE]) == 0
+            if within.any():
+                self.intervals.append(steps[within])
+        if part.has_coordinates:
+            now = {"south": part.lat.min(), "west": part.lng.min(), "north": part.lat.max(), "east": part.lng.max()}
+            before = self.extent or now
+            self.extent = {side: float((min if side in ("south", "west") else max)(now[side], before[side])) for side in now}
+
+
+def _quantiles(values: np.ndarray[Any, Any]) -> dict[str, float] | None:
+    if not len(values):
+        return None
+    return {name: float(np.quantile(values, share)) for name, share in (("10%", 0.1), ("50%", 0.5), ("90%", 0.9))}
+
+
+def _quantile_words(values: dict[str, float]) -> str:
+    return f"half of them {values['50%']:g} or less, a tenth {values['10%']:g} or less, a tenth {values['90%']:g} or more"
+
+
+def _moment(us: int | None) -> str | None:
+    return None if us is None else datetime.fromtimestamp(us / 1e6, UTC).isoformat(timespec="seconds")
+
+
+def _oddities(seen: ReadReport) -> list[str]:
+    told = {
+        "points out of order, sorted": seen.out_of_order,
+        "duplicate points, the first kept": seen.duplicates,
+        "points elsewhere at the time of another, the first kept": seen.two_places_at_once,
+        "one-point trips, kept": seen.one_point_trips,
+        "local times that happened twice, read as the earlier": seen.ambiguous_times,
+        **{f"{reason}, left out": count for reason, count in seen.rows_left_out.items()},
+    }
+    lines = [f"{count:,} {what}" for what, count in told.items() if count]
+    if seen.columns_left_out:
+        lines.append(f"columns left out (not plain values): {', '.join(seen.columns_left_out)}")
+    if seen.files_left_out:
+        lines.append(f"{len(seen.files_left_out):,} files of no known format left out")
+    return lines
