@@ -75,7 +75,8 @@ def build(streets: Iterable[Street], *, source: str, default_class: int | None =
             if street.backward:
                 rows.append((ends[1], ends[0], *tags))
                 shapes.append((lat[::-1], lng[::-1]))
-    _refuse_empty(rows, seen, with_class, source, default_class, counts)
+    if not rows:
+        raise _nothing_left(source, seen, counts, no_class=not with_class and default_class is None)
     columns = list(zip(*rows, strict=True))
     network = RoadNetwork.from_arrays(
         node_lat=[spot[0] for spot in node_at],
@@ -137,28 +138,19 @@ def _without_loops(street: Street, counts: Counter[str]) -> list[tuple[Hashable,
     ]
 
 
-def _refuse_empty(
-    rows: list[tuple[int, int, int, float, int, str, int, float]],
-    seen: int,
-    with_class: int,
-    source: str,
-    default_class: int | None,
-    counts: Counter[str],
-) -> None:
-    if rows:
-        return
-    if seen and not with_class and default_class is None:
-        raise InputError(
+def _nothing_left(source: str, seen: int, counts: Counter[str], *, no_class: bool) -> InputError:
+    if seen and no_class and counts["streets without a class"]:
+        return InputError(
             f"{source}: none of its {seen:,} streets has a road class; expected a column or tag named highway, road_class, "
             "functional_class, fclass or MTFCC.",
             remedy="add the column, or read with default_class=5 to take every street as local.",
         )
-    told = "; ".join(f"{count:,} {reason}" for reason, count in counts.items())
-    raise InputError(f"{source}: no road is left of {seen:,} streets{' (' + told + ')' if told else ''}.")
+    told = "; ".join(f"{count:,} {reason}" for reason, count in counts.items() if count)
+    return InputError(f"{source}: no road is left of {seen:,} streets{' (' + told + ')' if told else ''}.")
 
 
 def _with_lengths(network: RoadNetwork, given: Floats, source: str, counts: Counter[str]) -> RoadNetwork:
-    """Stated lengths where they can be true (at least the straight line, at most 3 times the drawn line), else the drawn ones."""
+    """Stated lengths where they can be true (0.8 to 3 times the drawn line), else the drawn ones."""
     drawn = network.length_m
     stated = given >= 0
     believable = stated & (given >= 0.8 * drawn) & (given <= 3.0 * drawn + 1.0) & (given > 0)

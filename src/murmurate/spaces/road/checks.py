@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from murmurate.errors import Fault, InputError
 
-PROJECTED = "they look like metres of a projected system (such as UTM); transform them to degrees (EPSG:4326), or give the reader crs=..."
+PROJECTED = (
+    "they look like metres of a projected system (such as UTM); transform them to degrees (EPSG:4326), "
+    "or give the reader crs=..."
+)
 
 
 def refuse_bad_arrays(arrays: Mapping[str, NDArray[Any]], name: pl.Series | None, way_id: NDArray[Any] | None) -> None:

@@ -150,7 +150,9 @@ def _window(x: float, y: float, radius_m: float, b: Buckets) -> tuple[int, int, 
 
 
 @njit(cache=True, nogil=True)
-def search(x: float, y: float, radius_m: float, b: Buckets, links: Integers, offsets_m: Floats, distances_m: Floats) -> int:
+def search(  # noqa: PLR0917
+    x: float, y: float, radius_m: float, b: Buckets, links: Integers, offsets_m: Floats, distances_m: Floats
+) -> int:
     """Fill one point's row with its nearest links, nearest first; returns how many there are."""
     k = len(links)
     found = 0
@@ -222,7 +224,7 @@ def _both_ways(found: int, b: Buckets, links: Integers, offsets_m: Floats, dista
 
 
 @njit(cache=True, nogil=True)
-def _search_all(
+def _search_all(  # noqa: PLR0917
     x: Floats, y: Floats, radius_m: float, b: Buckets, links: Integers, offsets_m: Floats, distances_m: Floats
 ) -> None:
     for p in range(len(x)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -29,6 +29,7 @@ class Options:
     """How to match; the defaults suit city driving seen every 5 to 120 seconds."""
 
     matcher: str = "markov"
+    """Set by `match`."""
     radius_m: float = 60.0
     """Links farther from a point than this are no candidates."""
     candidates: int = 10
@@ -47,6 +48,8 @@ class Options:
     """Longer silences split a trip into parts."""
     max_skipped: int = 3
     """Points in a row that may be left out as outliers before a new part begins."""
+    valhalla_config: str | None = None
+    """Where Valhalla finds its tiles; only for matcher="valhalla"."""
 
     def __post_init__(self) -> None:
         one_of("matcher", self.matcher, MATCHERS)
@@ -73,9 +76,7 @@ def match(
     """
     if not trips.has_coordinates:
         raise InputError("matching needs lat and lng; these trips have only places.")
-    from dataclasses import replace
-
-    options = replace(options or Options(), matcher=matcher) if options is None or matcher != "markov" else options
+    options = replace(options or Options(), matcher=matcher)
     if options.matcher != "valhalla":
         prepare(network)  # once here, so that processes find it in the cache
     tasks = _tasks(trips, network, options, workers)
@@ -114,7 +115,8 @@ def _match_task(task: _Task) -> Matching:
     if task.options.matcher == "valhalla":
         from murmurate.spaces.road.match_valhalla import match_with_valhalla
 
-        return match_with_valhalla(task.network, task.offsets, task.lat, task.lng, task.time_s)
+        config = task.options.valhalla_config
+        return match_with_valhalla(task.network, task.offsets, task.lat, task.lng, task.time_s, config)
     if task.options.matcher == "nearest":
         from murmurate.spaces.road.match_nearest import match_nearest
 

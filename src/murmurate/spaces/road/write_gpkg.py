@@ -1,0 +1,94 @@
+"""GeoPackage through SQLite alone: a `links` table of lines and a `nodes` table of points."""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from murmurate.spaces.road.tables import link_lines
+
+if TYPE_CHECKING:
+    from murmurate.spaces.road.network import RoadNetwork
+
+HEADER = b"GP" + struct.pack("<BBi", 0, 1, 4326)
+"""Magic, version 0, little-endian without envelope, WGS84."""
+
+WGS84 = (
+    'GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],'
+    'UNIT["degree",0.0174532925199433],AUTHORITY["EPSG","4326"]]'
+)
+
+TABLES = """
+PRAGMA application_id = 1196444487;
+PRAGMA user_version = 10300;
+CREATE TABLE gpkg_spatial_ref_sys (
+  srs_name TEXT NOT NULL, srs_id INTEGER PRIMARY KEY, organization TEXT NOT NULL,
+  organization_coordsys_id INTEGER NOT NULL, definition TEXT NOT NULL, description TEXT);
+CREATE TABLE gpkg_contents (
+  table_name TEXT NOT NULL PRIMARY KEY, data_type TEXT NOT NULL, identifier TEXT UNIQUE, description TEXT DEFAULT '',
+  last_change DATETIME NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ','now')),
+  min_x DOUBLE, min_y DOUBLE, max_x DOUBLE, max_y DOUBLE, srs_id INTEGER);
+CREATE TABLE gpkg_geometry_columns (
+  table_name TEXT NOT NULL PRIMARY KEY, column_name TEXT NOT NULL, geometry_type_name TEXT NOT NULL,
+  srs_id INTEGER NOT NULL, z TINYINT NOT NULL, m TINYINT NOT NULL);
+"""
+
+
+def write_geopackage(network: RoadNetwork, file: Path, *, columns: pl.DataFrame | None = None) -> None:
+    """Write both tables; an older file of the same name is replaced. Nothing in it tells when it was written."""
+    import numpy as np
+    import shapely
+
+    from murmurate.spaces.road.write import with_columns
+
+    part = file.with_name(file.name + ".part")
+    part.unlink(missing_ok=True)
+    nodes = pl.DataFrame({"node": np.arange(network.n_nodes)})
+    database = sqlite3.connect(part)
+    try:
+        with database:
+            database.executescript(TABLES)
+            for name, number, owner in (
+                ("Undefined Cartesian", -1, "NONE"),
+                ("Undefined geographic", 0, "NONE"),
+                ("WGS 84", 4326, "EPSG"),
+            ):
+                row = (name, number, owner, number, WGS84 if number > 0 else "undefined", None)
+                database.execute("INSERT INTO gpkg_spatial_ref_sys VALUES (?, ?, ?, ?, ?, ?)", row)
+            _features(database, "links", with_columns(network, columns), link_lines(network), "LINESTRING")
+            _features(database, "nodes", nodes, shapely.points(network.node_lng, network.node_lat), "POINT")
+    finally:
+        database.close()
+    part.replace(file)
+
+
+def _features(database: sqlite3.Connection, name: str, table: pl.DataFrame, shapes: Any, kind: str) -> None:
+    import shapely
+
+    bounds = [float(value) for value in shapely.total_bounds(shapes)]
+    long_ago = datetime(2000, 1, 1, tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")  # so that equal networks give equal files
+    database.execute(
+        "INSERT INTO gpkg_contents VALUES (?, 'features', ?, '', ?, ?, ?, ?, ?, 4326)", (name, name, long_ago, *bounds)
+    )
+    database.execute("INSERT INTO gpkg_geometry_columns VALUES (?, 'geom', ?, 4326, 0, 0)", (name, kind))
+    quoted = ['"{}"'.format(column.replace('"', '""')) for column in table.columns]
+    types = [_sql_type(kind_of) for kind_of in table.dtypes]
+    fields = ", ".join(f"{column} {sql}" for column, sql in zip(quoted, types, strict=True))
+    database.execute(f"CREATE TABLE {name} (fid INTEGER PRIMARY KEY, geom {kind}, {fields})")
+    blobs = [HEADER + shape for shape in shapely.to_wkb(shapes, byte_order=1)]
+    marks = ", ".join("?" * (len(quoted) + 1))
+    rows = ((blob, *values) for blob, values in zip(blobs, table.iter_rows(), strict=True))
+    database.executemany(f"INSERT INTO {name} (geom, {', '.join(quoted)}) VALUES ({marks})", rows)  # noqa: S608 - quoted above
+
+
+def _sql_type(kind: pl.DataType) -> str:
+    if kind == pl.Boolean:
+        return "BOOLEAN"
+    if kind.is_float():
+        return "DOUBLE"
+    return "INTEGER" if kind.is_integer() else "TEXT"
