@@ -157,3 +157,14 @@ def test_ids_are_unique_and_times_local(town: City):
 def test_impossible_cities_are_refused_before_anything_is_built(wrong: dict[str, float]):
     with pytest.raises(ParameterError):
         city_partitions(**wrong)
+
+
+def test_outlines_draw_the_water_that_no_street_enters(town: City):
+    from shapely import Polygon, contains_xy
+
+    rings = town.outlines()
+    assert len(rings["water"]) == 2
+    assert len(rings["park"]) >= 4
+    for lat, lng in rings["water"]:
+        water = Polygon(np.column_stack([lng, lat]))
+        assert not contains_xy(water, town.network.node_lng, town.network.node_lat).any()

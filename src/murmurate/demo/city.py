@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from murmurate.core.parameters import positive, whole
+from murmurate.core.space import Floats
 from murmurate.core.trips import Trips
 from murmurate.demo.journeys import Doors, Journeys, Roads, daily_places, open_doors, open_roads, travel
 from murmurate.demo.movement import Tracker, record
@@ -87,6 +88,11 @@ class City:
     def grid(self, cell_m: float = 250.0) -> Grid:
         """A public grid over the whole city."""
         return Grid(*self.box, cell_m)
+
+    def outlines(self) -> dict[str, list[tuple[Floats, Floats]]]:
+        """Sea, river and parks as closed rings of (lat, lng), for a base map."""
+        found = {"water": self.plan.water_outlines(), "park": self.plan.park_outlines()}
+        return {name: [to_degrees(ring[:, 0], ring[:, 1]) for ring in rings] for name, rings in found.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.core.space import Floats, Integers
 from murmurate.demo.draws import DRIVES, bell, stream, uniform
 from murmurate.demo.network import StreetMap
 from murmurate.demo.people import HOME_AT, MAIN_AT, TASTE
@@ -16,9 +17,6 @@ from murmurate.demo.places import FOOD, WORK, Places
 from murmurate.demo.traffic import link_times, state_of, towards, tree_towards
 from murmurate.demo.weeks import blank_diary, plan_day, today_of
 from murmurate.spaces.road.routing import Graph
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 DAY_S = 86_400
 STEPS_A_DAY = 72

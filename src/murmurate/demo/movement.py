@@ -7,16 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from murmurate.core.parameters import positive, whole
+from murmurate.core.space import Floats, Integers
 from murmurate.demo.draws import TRACKERS, bell, stream, uniform
 from murmurate.demo.journeys import Journeys
 from murmurate.demo.network import StreetMap
 from murmurate.errors import ParameterError
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 NOISE_MEMORY_S = 40.0
 """Errors of a receiver drift: they forget themselves over about this time."""

@@ -10,14 +10,12 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.core.space import Floats, Integers
 from murmurate.demo.draws import NETWORK, uniforms
 from murmurate.demo.plan import CITY_NAME, Plan, draw_plan, to_degrees
 from murmurate.demo.streets import INNER_SHARE, Drawing, draw_streets
 from murmurate.demo.traffic import towards, tree_towards
 from murmurate.spaces.road import RoadNetwork
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SPEED_KMH = np.array([0, 80, 50, 50, 40, 30], dtype=np.float64)
 LANES = np.array([0, 3, 2, 2, 1, 1], dtype=np.int8)

@@ -7,10 +7,9 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.core.space import Integers
 from murmurate.demo.draws import PEOPLE, bell, choose, stream, uniform
 from murmurate.demo.places import FOOD, HOME, LEISURE, NIGHT, PARK, SCHOOL, SHOP, WORK, Places
-
-Integers = NDArray[np.int64]
 
 LIVES = ("office", "pupil", "student", "shifts", "nights", "home", "parent", "rounds", "host")
 OFFICE, PUPIL, STUDENT, SHIFTS, NIGHTS, AT_HOME, PARENT, ROUNDS, HOST = range(9)

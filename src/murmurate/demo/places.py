@@ -8,12 +8,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from murmurate.core.space import Floats, Integers
 from murmurate.demo.draws import PLACES, uniforms
 from murmurate.demo.network import StreetMap
 from murmurate.demo.plan import to_degrees
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LABELS = ("home", "work", "school", "shop", "food", "night", "park", "leisure")
 HOME, WORK, SCHOOL, SHOP, FOOD, NIGHT, PARK, LEISURE = range(8)

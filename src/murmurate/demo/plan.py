@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from murmurate.core.space import Floats
 from murmurate.demo.draws import NETWORK, uniforms
 from murmurate.spaces.plane import Plane
-
-Floats = NDArray[np.float64]
 
 CITY_NAME = "Sturnia"
 ORIGIN_LAT, ORIGIN_LNG = 45.0, -30.0
@@ -89,6 +88,11 @@ class Plan:
         middle, width = self.river_x(y), self.river_half_width_m(y)
         river = np.column_stack([np.r_[middle - width, (middle + width)[::-1]], np.r_[y, y[::-1]]])
         return [sea, river]
+
+    def park_outlines(self) -> list[Floats]:
+        """The parks as closed rings of (x, y)."""
+        turn = np.linspace(0, 2 * np.pi, 49)
+        return [np.column_stack([x + rx * np.cos(turn), y + ry * np.sin(turn)]) for x, y, rx, ry in self.parks]
 
 
 def draw_plan(*, half_m: float, seed: int) -> Plan:

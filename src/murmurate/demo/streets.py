@@ -8,11 +8,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.core.space import Floats, Integers
 from murmurate.demo.draws import NETWORK, bells, uniforms
 from murmurate.demo.plan import Plan
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 ARTERIALS = 9
 BANK_M = 24.0

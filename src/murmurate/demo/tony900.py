@@ -6,15 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from murmurate.core.parameters import whole
+from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.demo.draws import SKATERS, uniforms
 from murmurate.spaces.plane import Plane
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 CAR_PARK = Plane(44.0, -30.0)
 """The public origin, at sea like the city."""

@@ -6,10 +6,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.core.space import Integers
 from murmurate.demo.draws import NETWORK, uniforms
 from murmurate.spaces.road.routing import Graph, settle, workspace
-
-Integers = NDArray[np.int64]
 
 FREE, MORNING, DAYTIME, EVENING = range(4)
 """Four states of the streets."""

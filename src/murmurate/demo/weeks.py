@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.core.space import Floats, Integers
 from murmurate.demo.draws import DAYS, bell, choose, stream, uniform
 from murmurate.demo.people import (
     AT_HOME,
@@ -32,8 +33,6 @@ from murmurate.demo.people import (
     STUDENT,
 )
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 State = NDArray[np.uint64]
 
 PURPOSES = ("home", "work", "school", "shop", "food", "night", "park", "leisure", "visit", "escort", "delivery")
