@@ -165,7 +165,10 @@ def test_identifiers_of_any_type():
     place = {"lat": [1.0, 1.0], "lng": [1.0, 1.0]}
     assert read(pl.DataFrame({"uid": [2.0, 1.0], **place})).table["uid"].to_list() == [1, 2]
     assert read(pl.DataFrame({"uid": pl.Series([2, 1], dtype=pl.UInt8), **place})).table["uid"].to_list() == [1, 2]
-    assert read(pl.DataFrame({"uid": pl.Series(["b", "a"], dtype=pl.Categorical), **place})).table["uid"].to_list() == ["a", "b"]
+    assert read(pl.DataFrame({"uid": pl.Series(["b", "a"], dtype=pl.Categorical), **place})).table["uid"].to_list() == [
+        "a",
+        "b",
+    ]
     with pytest.raises(InputError, match="wrong type"):
         read(pl.DataFrame({"uid": [1.5, 2.0], **place}))
 

@@ -47,8 +47,9 @@ def points(files: list[SourceFile], options: ReadOptions, faults: Faults, report
             batches = layout.read(file, options, faults, report) if layout else _FORMATS[file.kind](file, options, faults)
             for batch in batches:
                 frame = _take(checker, batch, report)
-                if first is not None and set(checker.found) != set(first.found):
-                    faults.add(_unlike(checker, first), file=file.name)
+                unlike = _unlike(checker, first) if first is not None else None
+                if unlike:
+                    faults.add(unlike, file=file.name, remedy="All files of a source must have the same columns.")
                     break
                 if frame is not None and frame.height:
                     yield frame
@@ -71,8 +72,12 @@ def _take(checker: PointChecker, batch: Batch, report: ReadReport) -> pl.DataFra
     return checker.take(batch)
 
 
-def _unlike(checker: PointChecker, first: PointChecker) -> str:
+def _unlike(checker: PointChecker, first: PointChecker) -> str | None:
+    """How the columns of a file differ from those of the first one."""
     mine, its = set(checker.found), set(first.found)
+    if mine == its:
+        differ = [name for name, text in checker.text_names.items() if first.text_names.get(name, text) != text]
+        return f"{' and '.join(differ)} is not of the type it has in {first.file}" if differ else None
     parts = [f"no {', '.join(sorted(its - mine))}"] * bool(its - mine) + [f"a {', '.join(sorted(mine - its))}"] * bool(
         mine - its
     )

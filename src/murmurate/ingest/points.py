@@ -43,6 +43,8 @@ class PointChecker:
     file_number: int = 0
     found: dict[str, str] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
+    text_names: dict[str, bool] = field(default_factory=dict)
+    """Whether uid and tid are text (or whole numbers)."""
     clock: Clock | None = None
     _known: bool = False
     _hopeless: bool = False
@@ -69,6 +71,7 @@ class PointChecker:
         columns += self._coordinates(batch)
         if len(self.faults) > before or any(column is None for column in columns):
             return None
+        self.text_names = {column.name: not column.dtype.is_integer() for column in columns[:2] if column is not None}
         columns += self._carried(frame)
         if self.options.strict:
             rows = np.arange(place.first_row, place.first_row + frame.height)

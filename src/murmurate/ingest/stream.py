@@ -171,7 +171,6 @@ class _Found:
     def __init__(self) -> None:
         self.people: list[str] = []
         self.columns: list[str] = []
-        self.types: set[tuple[str, str]] = set()
         self.held: list[Packed] | None = []
         self.blocks = Blocks()
         self.folder: WorkFolder | None = None
@@ -180,7 +179,6 @@ class _Found:
 
     def meet(self, runs: Runs) -> None:
         self.people += runs.uid.filter(pl.Series(starts_of(runs.uid))).cast(pl.String).to_list()
-        self.types.add((str(runs.uid.dtype), str(runs.tid.dtype)))
         have = {"uid", "tid", *runs.points.columns}
         self.columns = [name for name in ORDER if name in have]
         self.columns += [name for name in runs.points.columns if name not in ORDER and not name.startswith("\0")]
@@ -203,14 +201,11 @@ class _Reading:
     def first_pass(self, faults: Faults, report: ReadReport, hold_points: int, work_dir: str | Path | None) -> _Found | None:
         fresh = replace(report)
         try:
-            found = self._grouped(faults, report, hold_points)
+            return self._grouped(faults, report, hold_points)
         except _NotGrouped:
             report.__dict__.update(replace(fresh, rows_left_out={}, columns={}, columns_left_out=[]).__dict__)
             faults.clear()
-            found = self._bucketed(faults, report, hold_points, work_dir)
-        if found is not None and len(found.types) > 1:
-            faults.add("uid or tid is text in one file and a number in another", remedy="Make them the same in all files.")
-        return found
+            return self._bucketed(faults, report, hold_points, work_dir)
 
     def parts(self) -> Iterator[Runs]:
         """The parts again, from files that may not have changed."""

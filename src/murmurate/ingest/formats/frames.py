@@ -10,6 +10,7 @@ import pyarrow as pa
 from murmurate.errors import ParameterError
 from murmurate.ingest.faults import Place
 from murmurate.ingest.formats.geometry import is_degrees
+from murmurate.ingest.formats.parquet import as_polars
 from murmurate.ingest.points import Batch
 
 
@@ -21,11 +22,11 @@ def batch_of(source: Any) -> Batch:
         return Batch(source.collect(), Place())
     if isinstance(source, (pa.Table, pa.RecordBatch)):
         table = pa.Table.from_batches([source]) if isinstance(source, pa.RecordBatch) else source
-        return Batch(_polars(table), Place())
+        return Batch(as_polars(table), Place())
     if _is_a(source, "movingpandas", "TrajectoryCollection"):
-        return _collection(source)
+        return _trajectories(source.trajectories)
     if _is_a(source, "movingpandas", "Trajectory"):
-        return _pandas(source.df, source.get_geom_col())
+        return _trajectories([source])
     if _is_a(source, "pandas", "DataFrame"):
         geometry = source.geometry.name if _is_a(source, "geopandas", "GeoDataFrame") and _has_geometry(source) else None
         return _pandas(source, geometry)
@@ -44,19 +45,16 @@ def _has_geometry(source: Any) -> bool:
     return getattr(source, "_geometry_column_name", None) in source.columns
 
 
-def _collection(source: Any) -> Batch:
-    """MovingPandas: an object is a person when one is named, else each trajectory is."""
-    frame = source.to_point_gdf()
-    trajectory = source.get_traj_id_col() if hasattr(source, "get_traj_id_col") else source.trajectories[0].get_traj_id_col()
-    person = getattr(source.trajectories[0], "obj_id_col", None) if source.trajectories else None
-    batch = _pandas(frame, source.trajectories[0].get_geom_col() if source.trajectories else None)
-    names = {trajectory: "tid", **({person: "uid"} if person and person != trajectory else {})}
-    table = batch.frame.rename(
-        {old: new for old, new in names.items() if old in batch.frame.columns and new not in batch.frame.columns}
-    )
-    if "uid" not in table.columns and "tid" in table.columns:
-        table = table.with_columns(uid=pl.col("tid"))
-    return Batch(table, batch.place, batch.crs)
+def _trajectories(trajectories: list[Any]) -> Batch:
+    """MovingPandas: each trajectory is a trip of its object where one is named, else of itself."""
+    if not trajectories:
+        return Batch(pl.DataFrame(schema={"uid": pl.String, "lat": pl.Float64, "lng": pl.Float64}), Place())
+    parts = []
+    for trajectory in trajectories:
+        part = _pandas(trajectory.df, trajectory.get_geom_col())
+        person = trajectory.id if trajectory.obj_id is None else trajectory.obj_id
+        parts.append(part.frame.with_columns(pl.lit(str(person)).alias("uid"), pl.lit(str(trajectory.id)).alias("tid")))
+    return Batch(pl.concat(parts, how="diagonal_relaxed"), Place(), part.crs)
 
 
 def _pandas(source: Any, geometry: str | None) -> Batch:
@@ -95,9 +93,4 @@ def _series(name: str, column: Any) -> pl.Series:
         array = pa.array(
             [None if missing else str(value) for value, missing in zip(column, column.isna(), strict=True)], pa.string()
         )
-    return _polars(pa.table({name: array}))[name]
-
-
-def _polars(table: pa.Table) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
+    return as_polars(pa.table({name: array}))[name]

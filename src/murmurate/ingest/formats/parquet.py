@@ -39,13 +39,23 @@ def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[
         crs = _reference_system(schema, found.get("geometry"))
         first_row = 1
         for batch in table.iter_batches(batch_size=BATCH_ROWS, columns=wanted, use_threads=False):
-            frame = pl.from_arrow(pa.Table.from_batches([batch]))
-            if not isinstance(frame, pl.DataFrame) or frame.columns != batch.schema.names:
-                raise InputError([Fault("its columns cannot be told apart", file=file.name)])
+            frame = as_polars(pa.Table.from_batches([batch]))
             yield Batch(frame, Place(file.name, first_row), crs)
             first_row += frame.height
         if first_row == 1:
             yield Batch(pl.DataFrame(schema=dict.fromkeys(wanted, pl.String)), Place(file.name))
+
+
+def as_polars(table: pa.Table) -> pl.DataFrame:
+    """An Arrow table as a frame; extension types (such as geometries) as what they are stored in."""
+    columns = [
+        pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+        if isinstance(column.type, pa.ExtensionType)
+        else column
+        for column in table.columns
+    ]
+    frame = pl.from_arrow(pa.Table.from_arrays(columns, names=table.schema.names))  # names alone: no metadata of fields
+    return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
 
 
 def n_rows(file: SourceFile) -> int:

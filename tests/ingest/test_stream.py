@@ -1,0 +1,201 @@
+"""Files bigger than memory: parts of whole people, the same as reading at once."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from murmurate.errors import InputError, OutputError
+from murmurate.ingest.buckets import WorkFolder
+from murmurate.ingest.counts import ReadReport
+from murmurate.ingest.packed import Blocks, Packed
+from murmurate.ingest.read import read
+from murmurate.ingest.runs import Runs
+from murmurate.ingest.stream import scan, worth_streaming
+
+
+def traces(people=40, points=50, seed=1, decimals=6, fraction=False):
+    rng = np.random.default_rng(seed)
+    n = people * points
+    uid = np.repeat(np.arange(people), points)
+    times = 1_600_000_000_000_000 + np.arange(n) * (1_500_000 if fraction else 30_000_000)
+    return pl.DataFrame(
+        {
+            "uid": [f"p{k:04d}" for k in uid],
+            "tid": np.arange(n) // 10,
+            "datetime": pl.Series(times).cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
+            "lat": np.round(rng.uniform(60, 61, n), decimals),
+            "lng": np.round(rng.uniform(24, 25, n), decimals),
+        }
+    )
+
+
+def gathered(partitions):
+    parts = list(partitions)
+    people = [set(part.user_ids) for part in parts]
+    assert sum(map(len, people)) == len(set().union(*people)), "a person is in two parts"
+    assert sum(part.n_points for part in parts) == partitions.n_points
+    return pl.concat([part.table for part in parts]).sort("uid", "tid", "datetime"), parts
+
+
+WAYS = {
+    "held": {"points_per_partition": 300},
+    "read again": {"points_per_partition": 300, "hold_points": 500},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("order", ["grouped", "shuffled", "by time"])
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_parts_hold_what_reading_gives(tmp_path, way, order, suffix):
+    frame = traces(decimals=9 if order == "by time" else 6, fraction=order == "by time")
+    if order == "shuffled":
+        frame = frame.sample(fraction=1, shuffle=True, seed=3)
+    elif order == "by time":
+        frame = frame.sort(pl.col("datetime").dt.second(), "lat")
+    path = tmp_path / f"traces.{suffix}"
+    if suffix == "csv":
+        frame.with_columns(pl.col("datetime").dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")).write_csv(path)
+    else:
+        frame.write_parquet(path, row_group_size=170)
+    whole = read(path)
+    with scan(
+        path, work_dir=tmp_path / "work" if (tmp_path / "work").mkdir() else tmp_path / "work", **WAYS[way]
+    ) as partitions:
+        assert partitions.identity.fingerprint == whole.identity.fingerprint
+        assert set(partitions.identity.uids) == set(whole.identity.uids)
+        assert len(partitions.identity.uids) == whole.n_users
+        assert partitions.columns == whole.columns
+        assert partitions.carries() == whole.carries()
+        for _ in range(2):
+            table, parts = gathered(partitions)
+            assert table.equals(whole.table)
+            assert len(parts) > 3
+            for part in parts:
+                fresh = type(part)(part.table)
+                assert fresh.table.equals(part.table), "each part is sorted as Trips demand"
+                assert np.array_equal(fresh.offsets, part.offsets)
+                assert np.array_equal(fresh.user_offsets, part.user_offsets)
+    assert not list((tmp_path / "work").iterdir()), "the work folder is left clean"
+
+
+def test_rules_are_counted_alike(tmp_path):
+    frame = traces()
+    frame = pl.concat([frame, frame.head(30), frame.slice(100, 5).with_columns(lat=pl.lit(1.0))])
+    frame.write_parquet(tmp_path / "x.parquet")
+    one, other = ReadReport(), ReadReport()
+    read(tmp_path / "x.parquet", report=one)
+    scan(tmp_path / "x.parquet", points_per_partition=100, hold_points=0, report=other)
+    assert one == other
+    assert (one.duplicates, one.two_places_at_once) == (30, 5)
+
+
+def test_faults_are_found_before_the_first_part(tmp_path):
+    frame = traces()
+    bad = frame.with_columns(lat=pl.when(pl.int_range(pl.len()) >= 1990).then(99.0).otherwise("lat"))
+    bad.write_parquet(tmp_path / "x.parquet", row_group_size=100)
+    with pytest.raises(InputError, match="10 rows: 1991"):
+        scan(tmp_path / "x.parquet", points_per_partition=100)
+    pl.concat([bad, frame]).write_parquet(tmp_path / "y.parquet", row_group_size=100)
+    with pytest.raises(InputError, match="10 rows: 1991"):
+        scan(tmp_path / "y.parquet", points_per_partition=100)
+    with pytest.raises(InputError, match="row 11.*time and place of another"):
+        pl.concat([frame.head(10), frame.head(1)]).write_parquet(tmp_path / "z.parquet")
+        scan(tmp_path / "z.parquet", strict=True)
+
+
+def test_a_file_that_changes_is_refused(tmp_path):
+    path = tmp_path / "x.parquet"
+    traces().write_parquet(path, row_group_size=100)
+    partitions = scan(path, points_per_partition=100, hold_points=0)
+    traces(seed=2).write_parquet(path, row_group_size=100)
+    with pytest.raises(InputError, match="changed"):
+        list(partitions)
+
+
+def test_private_files_are_private_and_vanish(tmp_path):
+    frame = traces().sample(fraction=1, shuffle=True, seed=3)
+    frame.write_parquet(tmp_path / "x.parquet")
+    work = tmp_path / "work"
+    work.mkdir()
+    partitions = scan(tmp_path / "x.parquet", points_per_partition=100, hold_points=300, work_dir=work)
+    [folder] = work.iterdir()
+    assert folder.stat().st_mode & 0o077 == 0
+    assert list(folder.iterdir())
+    del partitions
+    gc.collect()
+    assert not list(work.iterdir())
+    with pytest.raises(InputError, match="not of the type"):
+        frame.with_columns(uid=pl.lit(1)).write_parquet(tmp_path / "y.parquet")
+        scan(tmp_path / "*.parquet", hold_points=0, work_dir=work)
+    gc.collect()
+    assert not list(work.iterdir()), "nothing stays when the input is refused"
+    with pytest.raises(OutputError, match="work_dir"):
+        scan(tmp_path / "x.parquet", hold_points=10, work_dir=tmp_path / "nowhere")
+
+
+def test_closed_partitions_say_so(tmp_path):
+    traces(people=2).write_parquet(tmp_path / "x.parquet")
+    with scan(tmp_path / "x.parquet") as partitions:
+        assert partitions.n_points == 100
+    with pytest.raises(InputError, match="closed"):
+        list(partitions)
+
+
+def test_carried_columns_must_be_asked_for(tmp_path):
+    traces(people=2).with_columns(speed=1.5, note=pl.lit("x")).write_parquet(tmp_path / "x.parquet")
+    assert scan(tmp_path / "x.parquet").columns == ["uid", "tid", "datetime", "lat", "lng"]
+    [part] = scan(tmp_path / "x.parquet", carry=("speed",))
+    assert part.columns == ["uid", "tid", "datetime", "lat", "lng", "speed"]
+
+
+def test_a_person_larger_than_a_part_stays_whole(tmp_path):
+    frame = pl.concat([traces(people=1, points=1000), traces(people=5, points=20).with_columns(uid="q" + pl.col("uid"))])
+    frame.write_parquet(tmp_path / "x.parquet", row_group_size=64)
+    sizes = [part.n_points for part in scan(tmp_path / "x.parquet", points_per_partition=50)]
+    assert max(sizes) >= 1000
+    assert sum(sizes) == 1100
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.floats(-90, 90), min_size=1, max_size=20),
+    st.lists(st.integers(-(2**53), 2**53), min_size=20, max_size=20),
+    st.booleans(),
+)
+def test_packing_loses_nothing(lat, times, whole):
+    lat = np.round(lat, 6) if whole else np.array(lat)
+    us = np.array(times[: len(lat)]) // 1_000_000 * 1_000_000 if whole else np.array(times[: len(lat)])
+    points = pl.DataFrame({"datetime": us, "lat": lat, "note": ["x"] * len(lat)}).with_columns(
+        pl.col("datetime").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+    )
+    runs = Runs(pl.Series("uid", ["a"]), pl.Series("tid", [1]), np.array([len(lat)]), points)
+    packed = Packed.of(runs, Blocks())
+    assert packed.runs().points.select(points.columns).equals(points)
+    folder = WorkFolder(None)
+    folder.write("x", runs)
+    assert folder.read("x").points.select(points.columns).equals(points)
+    folder.close()
+    assert not Path(folder.path).exists()
+
+
+def test_lattice_points_take_twelve_bytes():
+    runs = Runs.of(traces(people=3))
+    packed = Packed.of(runs, Blocks())
+    assert set(packed.whole) == {"datetime", "lat", "lng"}
+    assert packed.rest.columns == []
+
+
+def test_worth_streaming(tmp_path, monkeypatch):
+    path = tmp_path / "x.csv"
+    path.write_text("uid,lat,lng\n")
+    assert not worth_streaming(path)
+    assert not worth_streaming(pl.DataFrame())
+    monkeypatch.setattr("murmurate.ingest.stream._WORTH_BYTES", 3)
+    assert worth_streaming(str(path), time_zone="UTC")

@@ -1,0 +1,148 @@
+"""Times: zones explicit, units told apart, mixtures refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from murmurate.errors import InputError
+from murmurate.ingest.counts import ReadReport
+from murmurate.ingest.instants import NAIVE, UNREADABLE, parse
+from murmurate.ingest.read import read
+
+MOMENT = datetime(2020, 7, 1, 12, 30, 15, tzinfo=UTC)
+MOMENT_US = int(MOMENT.timestamp()) * 1_000_000
+
+
+def read_times(values, **options):
+    count = len(values)
+    frame = pl.DataFrame({"uid": [str(k) for k in range(count)], "t": values, "lat": [1.0] * count, "lng": [1.0] * count})
+    return read(frame, **options).time_us.tolist()
+
+
+@pytest.mark.parametrize("scale", [1, 10**3, 10**6, 10**9])
+def test_counts_since_1970_tell_their_unit(scale):
+    seconds = MOMENT_US // 10**6
+    assert read_times([seconds * scale]) == [MOMENT_US]
+    assert read_times([str(seconds * scale)]) == [MOMENT_US]
+
+
+def test_fractions_of_seconds_since_1970():
+    assert read_times([MOMENT_US / 1e6 + 0.5]) == [MOMENT_US + 500_000]
+
+
+def test_units_that_cannot_be_told_are_asked_for():
+    with pytest.raises(InputError, match="time_unit='s'"):
+        read_times([0, 15, 30])
+    assert read_times([0, 15], time_unit="s") == [0, 15_000_000]
+    with pytest.raises(InputError, match="mixed units"):
+        read_times([1_600_000_000, 1_600_000_000_000])
+    with pytest.raises(InputError, match="1 rows|since 1970"):
+        read_times([1_600_000_000, 1_600_000_001, 3])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2020-07-01T12:30:15Z",
+        "2020-07-01 12:30:15+00:00",
+        "2020-07-01T15:30:15+03:00",
+        "2020-07-01T15:30:15.000+0300",
+        "2020/7/1 15:30:15 +03",
+        "2020-07-01 12:30:15 UTC",
+        "  2020-07-01t12:30:15.000000000z ",
+    ],
+)
+def test_iso_texts(text):
+    assert read_times([text]) == [MOMENT_US]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2020-02-30T00:00:00Z",
+        "2020-13-01T00:00Z",
+        "2020-01-01",
+        "01/02/2020 10:00",
+        "2020-01-01T24:00:00Z",
+        "2020-01-01T00:00:00+2",
+        "-",
+        "2020-01-01T10:00:00Z!",
+    ],
+)
+def test_texts_that_are_no_time(text):
+    with pytest.raises(InputError, match="not a time"):
+        read_times([text])
+
+
+def test_naive_times_need_a_zone():
+    for value in ("2020-07-01 12:30:15", datetime(2020, 7, 1, 12, 30, 15)):  # noqa: DTZ001
+        with pytest.raises(InputError, match="no time zone"):
+            read_times([value])
+        assert read_times([value], time_zone="Europe/Helsinki") == [MOMENT_US - 3 * 3_600_000_000]
+
+
+def test_mixed_zones_are_refused():
+    with pytest.raises(InputError, match="mixed time zones") as caught:
+        read_times(["2020-07-01T12:00:00Z", "2020-07-01T12:00:00+02:00"])
+    assert caught.value.faults[0].row == 2
+    with pytest.raises(InputError, match="mixed time zones"):
+        read_times(["2020-07-01T12:00:00Z", "2020-07-01T12:00:00"], time_zone="UTC")
+
+
+def test_offsets_that_follow_summer_time_are_explained_by_the_zone():
+    texts = ["2020-01-01T12:00:00+01:00", "2020-07-01T12:00:00+02:00"]
+    with pytest.raises(InputError, match="mixed"):
+        read_times(texts)
+    with pytest.raises(InputError, match="mixed"):
+        read_times(texts, time_zone="Europe/Helsinki")
+    assert read_times(texts, time_zone="Europe/Berlin") == [1577876400_000_000, 1593597600_000_000]
+
+
+def test_clocks_set_back_and_forward():
+    report = ReadReport()
+    assert read_times(["2020-10-25 03:30:00"], time_zone="Europe/Helsinki", report=report) == [1603585800_000_000]
+    assert report.ambiguous_times == 1
+    with pytest.raises(InputError, match="skipped"):
+        read_times(["2020-03-29 03:30:00"], time_zone="Europe/Helsinki")
+
+
+def test_absurd_times_are_refused():
+    for value in ("1066-10-14T12:00:00Z", "2600-01-01T00:00:00Z"):
+        with pytest.raises(InputError, match="1900 to 2200"):
+            read_times([value])
+    with pytest.raises(InputError):
+        read_times([2**62], time_unit="s")
+    with pytest.raises(InputError, match="not a number"):
+        read_times([float("inf")])
+
+
+def test_any_datetime_column():
+    moments = pl.Series([MOMENT]).dt.convert_time_zone("Asia/Tokyo")
+    for unit in ("ms", "us", "ns"):
+        assert read_times(moments.dt.cast_time_unit(unit)) == [MOMENT_US]
+
+
+@given(
+    st.datetimes(min_value=datetime(1, 1, 1), max_value=datetime(9999, 12, 31)),  # noqa: DTZ001
+    st.integers(-15 * 60, 15 * 60),
+    st.sampled_from("T "),
+)
+def test_the_parser_reads_what_python_writes(moment, minutes, separator):
+    text = moment.isoformat(separator)
+    clock, offset = parse(pl.Series([text, moment.replace(tzinfo=timezone(timedelta(minutes=minutes))).isoformat()]))
+    wall = np.datetime64(moment, "us").astype(np.int64)
+    assert clock.tolist() == [wall, wall]
+    assert offset.tolist() == [NAIVE, minutes]
+
+
+@given(st.text(max_size=40))
+def test_the_parser_takes_any_text(text):
+    _, offset = parse(pl.Series([text]))
+    if offset[0] != UNREADABLE:
+        assert text.strip()[:4].isdigit()
