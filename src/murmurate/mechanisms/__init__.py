@@ -13,6 +13,7 @@ from murmurate.spaces import parse
 
 NAMES: dict[str, str] = {
     "geoind": "murmurate.mechanisms.geoind:GeoIndistinguishability",
+    "dp_loc": "murmurate.mechanisms.dp_loc:DPLoc",
 }
 """Registry name -> module:class. One line a mechanism."""
 

@@ -1,0 +1,68 @@
+"""What a variant stands for: the published reading or our own, as plain settings with the rules behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Initialiser = Literal["counts", "vae"]
+NextCell = Literal["counts", "net"]
+Route = Literal["sampled", "most_probable"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How one network is trained; every value is public and none is read from private data."""
+
+    sampling: float
+    """Probability with which a unit is in a step's batch."""
+    epochs: float
+    clip: float
+    learning_rate: float
+    optimiser: Literal["sgd", "adam"]
+    one_gram: bool
+    """One gram of each sampled unit, as published, or all of them."""
+
+    @property
+    def steps(self) -> int:
+        return max(1, round(self.epochs / self.sampling))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The choices behind a variant, after the user's own were put in."""
+
+    initialiser: Initialiser
+    next_cell: NextCell
+    route: Route
+    reach: int | None
+    """Cells a step may cross; None: from the public speed limit."""
+    relative: bool
+    """Whether the network also sees where the destination lies, and calibration follows."""
+    ends_training: Training
+    moves_training: Training
+
+
+AS_PUBLISHED = Settings(
+    initialiser="vae",
+    next_cell="net",
+    route="most_probable",
+    reach=5,
+    relative=False,
+    # 15 epochs of batches of 200 of some 121,000 trips; rates for epsilon 1 of section 8.5
+    ends_training=Training(sampling=1 / 608, epochs=15, clip=1.0, learning_rate=0.2, optimiser="sgd", one_gram=True),
+    moves_training=Training(sampling=1 / 608, epochs=15, clip=3.0, learning_rate=0.1, optimiser="sgd", one_gram=True),
+)
+
+OWN = Settings(
+    initialiser="counts",
+    next_cell="counts",
+    route="sampled",
+    reach=None,
+    relative=True,
+    # large batches and few steps: at the same epsilon about a third less noise, and a twentieth of its cost
+    ends_training=Training(sampling=1 / 60, epochs=10, clip=1.0, learning_rate=0.005, optimiser="adam", one_gram=False),
+    moves_training=Training(sampling=1 / 60, epochs=10, clip=1.0, learning_rate=0.005, optimiser="adam", one_gram=False),
+)
+
+VARIANTS = {"own": OWN, "as_published": AS_PUBLISHED}

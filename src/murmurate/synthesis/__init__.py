@@ -1,0 +1,1 @@
+"""Pieces that synthesisers share, over plain arrays: zones, ends, moves, paths, calibration."""

@@ -1,0 +1,236 @@
+"""Where trips start and end, and in which hour: noisy tables over zones of equal noisy mass, made into one law."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log2
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmurate.core.space import Floats, Integers
+from murmurate.synthesis.measure import Noise, measure, once_per_trip
+from murmurate.synthesis.sequences import CellTrips
+from murmurate.synthesis.shrink import shrink
+from murmurate.synthesis.zones import zones_of_equal_mass
+
+if TYPE_CHECKING:
+    from murmurate.noise import Randomness
+
+SHARES = {
+    "n": 0.01,
+    "source_cell": 0.06,
+    "destination_cell": 0.06,
+    "source_hour": 0.30,
+    "destination_hour": 0.30,
+    "pairs": 0.15,
+    "pairs_hour": 0.12,
+}
+"""Of the budget of the ends; one trip adds one to one bin of each."""
+
+WORTH = 4.0
+"""A table is as fine as its mean count stays this many noise deviations."""
+
+ENDS_ARRAYS = ("joint", "source_hour", "destination_hour", "source_cell", "destination_cell", "zone")
+
+DEEPEST = 8
+ROUNDS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """A law over (source cell, destination cell, hour) as plain arrays; drawing from it costs nothing."""
+
+    joint: Floats
+    """[zone, zone, hour] over coarse zones: expected trips."""
+    source_hour: Floats
+    """[fine zone, hour]; the coarse zone of a fine one is `fine >> shift`."""
+    destination_hour: Floats
+    source_cell: Floats
+    destination_cell: Floats
+    zone: Integers
+    """The fine zone of each cell."""
+    n: float
+    """Noisy number of trips."""
+
+    def sample(self, n: int, generator: np.random.Generator) -> tuple[Integers, Integers, Integers]:
+        """`n` triples (source, destination, hour)."""
+        zones, _, hours = self.joint.shape
+        drawn = _draw(np.cumsum(self.joint), generator.random(n))
+        coarse_source, rest = np.divmod(drawn, zones * hours)
+        coarse_destination, hour = np.divmod(rest, hours)
+        source = self._cell(coarse_source, hour, self.source_hour, self.source_cell, generator)
+        destination = self._cell(coarse_destination, hour, self.destination_hour, self.destination_cell, generator)
+        return source, destination, hour
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything it is made of; `Ends(**arrays)` is the same law again."""
+        return {**{name: getattr(self, name) for name in ENDS_ARRAYS}, "n": np.float64(self.n)}
+
+    def _cell(
+        self, coarse: Integers, hour: Integers, zone_hour: Floats, cell: Floats, generator: np.random.Generator
+    ) -> Integers:
+        """A cell in each coarse zone: first a fine zone by its hour, then a cell by its own count."""
+        fine_zones, hours = zone_hour.shape
+        per_coarse = fine_zones // self.joint.shape[0]
+        by_group = zone_hour.reshape(-1, per_coarse, hours).transpose(0, 2, 1).reshape(-1, per_coarse)
+        fine = coarse * per_coarse + _draw_within(by_group, coarse * hours + hour, generator)
+        order = np.argsort(self.zone, kind="stable")
+        mass = np.cumsum(cell[order])
+        bounds = np.searchsorted(self.zone[order], np.arange(fine_zones + 1))
+        before = np.concatenate([[0.0], mass])[bounds]
+        at = before[fine] + generator.random(len(fine)) * (before[fine + 1] - before[fine])
+        place = np.searchsorted(mass, at, side="right")
+        return order[np.clip(place, bounds[fine], np.maximum(bounds[fine + 1] - 1, bounds[fine]))]
+
+
+def fit_ends(trips: CellTrips, *, rows: int, columns: int, hours: int, noise: Noise, rng: Randomness) -> Ends:
+    """Measure the ends under `noise` (the whole of their budget, split by SHARES) and fit one law to the answers.
+
+    Guarantee: one unit changes each table by at most `noise.trips_per_unit`; all further steps read noisy tables only.
+    """
+    part = {name: noise.part(share) for name, share in SHARES.items()}
+    n_cells = rows * columns
+
+    def table(name: str, bins: Integers, n_bins: int) -> Floats:
+        return measure(once_per_trip(bins, n_bins), noise=part[name], rng=rng)
+
+    n = max(float(table("n", np.zeros(trips.n, dtype=np.int64), 1)[0]), 1.0)
+    cell = {
+        end: believed_cells(
+            table(f"{end}_cell", at, n_cells), rows=rows, columns=columns, n=n, deviation=part[f"{end}_cell"].deviation
+        )
+        for end, at in (("source", trips.sources), ("destination", trips.destinations))
+    }
+    fine = _depth(n / hours, part["source_hour"].deviation, 1)
+    pair = min(_depth(n, part["pairs"].deviation, 2), fine)
+    pair_hour = min(_depth(n / hours, part["pairs_hour"].deviation, 2), pair)
+    zone = zones_of_equal_mass(cell["source"] + cell["destination"], rows=rows, columns=columns, depth=fine)
+    zone_hour = {}
+    for end, at in (("source", trips.sources), ("destination", trips.destinations)):
+        noisy = table(f"{end}_hour", zone[at] * hours + trips.hours, 2**fine * hours).reshape(-1, hours)
+        by_zone: Floats = np.bincount(zone, weights=cell[end], minlength=2**fine).astype(np.float64)
+        zone_hour[end] = _fill(_believed_zone_hour(noisy, by_zone, part[f"{end}_hour"].deviation), by_zone)
+    both = zone[trips.sources] >> (fine - pair), zone[trips.destinations] >> (fine - pair)
+    pairs = table("pairs", (both[0] << pair) + both[1], 4**pair).reshape(2**pair, 2**pair)
+    coarse = both[0] >> (pair - pair_hour), both[1] >> (pair - pair_hour)
+    flat = ((coarse[0] << pair_hour) + coarse[1]) * hours + trips.hours
+    pairs_hour = table("pairs_hour", flat, 4**pair_hour * hours).reshape(2**pair_hour, 2**pair_hour, hours)
+    joint = _joint(
+        _coarsen(zone_hour["source"], pair),
+        _coarsen(zone_hour["destination"], pair),
+        pairs,
+        pairs_hour,
+        (part["pairs"].deviation, part["pairs_hour"].deviation),
+    )
+    return Ends(joint, zone_hour["source"], zone_hour["destination"], cell["source"], cell["destination"], zone, n)
+
+
+def believed_cells(noisy: Floats, *, rows: int, columns: int, n: float, deviation: float) -> Floats:
+    """Counts of cells from noisy ones: blocks of cells are believed first and are the prior of their quarters."""
+    table = noisy.reshape(rows, columns)
+    levels = max(rows - 1, columns - 1, 1).bit_length()
+    believed = np.full((1, 1), n)
+    for level in range(levels - 1, -1, -1):
+        side = 2**level
+        sums = np.add.reduceat(np.add.reduceat(table, np.arange(0, rows, side), 0), np.arange(0, columns, side), 1)
+        area = _block_area(rows, columns, side)
+        parents = np.repeat(np.repeat(believed, 2, 0), 2, 1)[: len(sums), : sums.shape[1]]
+        parent_area = np.repeat(np.repeat(_block_area(rows, columns, 2 * side), 2, 0), 2, 1)[: len(sums), : sums.shape[1]]
+        believed = shrink(sums, parents * area / parent_area, deviation=deviation * side)
+    believed = believed.ravel() * (n / max(float(believed.sum()), 1e-9))
+    return np.asarray(believed + 1e-6 * n / noisy.size)
+
+
+def _block_area(rows: int, columns: int, side: int) -> Floats:
+    height = np.diff(np.append(np.arange(0, rows, side), rows))
+    width = np.diff(np.append(np.arange(0, columns, side), columns))
+    return np.outer(height, width).astype(np.float64)
+
+
+def _believed_zone_hour(noisy: Floats, by_zone: Floats, deviation: float) -> Floats:
+    """[zone, hour] from noisy counts, from few large zones to many small ones; a zone is the prior of its halves."""
+    depth = len(noisy).bit_length() - 1
+    believed = shrink(noisy.sum(axis=0), np.ones(noisy.shape[1]), deviation=deviation * 2 ** (depth / 2))[None, :]
+    for level in range(1, depth + 1):
+        mass = np.maximum(by_zone.reshape(2**level, -1).sum(axis=1), 1e-9)
+        within = mass / np.repeat(mass.reshape(-1, 2).sum(axis=1), 2)
+        prior = np.repeat(believed, 2, axis=0) * within[:, None]
+        believed = shrink(_coarsen(noisy, level), prior, deviation=deviation * 2 ** ((depth - level) / 2))
+    return believed
+
+
+def _believed_pairs(noisy: Floats, prior: Floats, deviation: float) -> Floats:
+    """[zone, zone, ...] from noisy counts and a prior of the same shape, from large zones to small ones."""
+    depth = len(noisy).bit_length() - 1
+    have = prior
+    for level in range(1, depth + 1):
+        zones = 2**level
+        coarse = shrink(_blocks(noisy, zones), _blocks(have, zones), deviation=deviation * 2 ** (depth - level))
+        have = have * _spread(_ratio(coarse, _blocks(have, zones)), len(noisy))
+    return have
+
+
+def _joint(
+    source_hour: Floats, destination_hour: Floats, pairs: Floats, pairs_hour: Floats, deviations: tuple[float, float]
+) -> Floats:
+    """[zone, zone, hour]: independent ends within each hour, corrected by both pair tables, then fitted in turn."""
+    by_hour = np.maximum((source_hour.sum(axis=0) + destination_hour.sum(axis=0)) / 2, 1e-9)
+    source = source_hour * (by_hour / np.maximum(source_hour.sum(axis=0), 1e-9))
+    destination = destination_hour * (by_hour / np.maximum(destination_hour.sum(axis=0), 1e-9))
+    joint = source[:, None, :] * destination[None, :, :] / by_hour
+    total = joint.sum()
+    wanted_pairs = _believed_pairs(pairs * (total / max(pairs.sum(), 1.0)), joint.sum(axis=2), deviations[0])
+    joint *= _ratio(wanted_pairs, joint.sum(axis=2))[:, :, None]
+    scaled = pairs_hour * (total / max(pairs_hour.sum(), 1.0))
+    wanted_hour = _believed_pairs(scaled, _blocks(joint, len(pairs_hour)), deviations[1])
+    for _ in range(ROUNDS):
+        joint *= _spread(_ratio(wanted_hour, _blocks(joint, len(pairs_hour))), len(joint))
+        joint *= _ratio(wanted_pairs, joint.sum(axis=2))[:, :, None]
+        joint *= _ratio(source, joint.sum(axis=1))[:, None, :]
+        joint *= _ratio(destination, joint.sum(axis=0))[None, :, :]
+    return joint
+
+
+def _depth(n: float, deviation: float, ends: int) -> int:
+    """How often zones may be halved so that a table over `ends` of them keeps its mean count worth its noise."""
+    return int(np.clip(round(log2(max(n / (WORTH * deviation), 1.0)) / ends), 0, DEEPEST))
+
+
+def _coarsen(zone_hour: Floats, depth: int) -> Floats:
+    return np.asarray(zone_hour.reshape(2**depth, -1, zone_hour.shape[1]).sum(axis=1))
+
+
+def _blocks(joint: Floats, zones: int) -> Floats:
+    per = len(joint) // zones
+    return np.asarray(joint.reshape(zones, per, zones, per, *joint.shape[2:]).sum(axis=(1, 3)))
+
+
+def _spread(blocks: Floats, zones: int) -> Floats:
+    per = zones // len(blocks)
+    return np.repeat(np.repeat(blocks, per, axis=0), per, axis=1)
+
+
+def _fill(zone_hour: Floats, by_zone: Floats) -> Floats:
+    """A little of every hour in every zone that has a cell, so that no drawn pair is without a fine zone."""
+    return zone_hour + 1e-9 * (by_zone[:, None] > 0)
+
+
+def _ratio(wanted: Floats, have: Floats) -> Floats:
+    return np.asarray(np.where(have > 0, wanted / np.maximum(have, 1e-300), 1.0))
+
+
+def _draw(cumulative: Floats, uniform: Floats) -> Integers:
+    found = np.searchsorted(cumulative, uniform * cumulative[-1], side="right")
+    return np.asarray(np.minimum(found, len(cumulative) - 1), dtype=np.int64)
+
+
+def _draw_within(weights: Floats, group: Integers, generator: np.random.Generator) -> Integers:
+    """One column of each group's row, in proportion to its weight."""
+    rows, width = weights.shape
+    cumulative = np.cumsum(weights.ravel())
+    before = np.concatenate([[0.0], cumulative])[np.arange(rows + 1) * width]
+    at = before[group] + generator.random(len(group)) * (before[group + 1] - before[group])
+    found = np.searchsorted(cumulative, at, side="right")
+    return np.clip(found, group * width, (group + 1) * width - 1) - group * width

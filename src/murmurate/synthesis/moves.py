@@ -1,0 +1,127 @@
+"""Steps from cell to cell: which neighbour, seen from where the destination lies, and the histograms over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+
+from murmurate.core.space import Floats, Integers
+from murmurate.synthesis.measure import spread_over_trip
+from murmurate.synthesis.sequences import CellTrips
+
+DIRECTIONS = 16
+RING_GROWTH = 1.5
+NEAR = 2
+"""Destinations within this many cells are told apart exactly; further ones by direction and ring."""
+
+
+def reach_of(*, cell_m: float, max_speed_kmh: float, slot_s: float) -> int:
+    """Cells a step may cross: what the public speed limit allows between two time slots, at least one.
+
+    >>> reach_of(cell_m=250, max_speed_kmh=100, slot_s=60), reach_of(cell_m=500, max_speed_kmh=100, slot_s=60)
+    (7, 4)
+    """
+    return max(1, ceil(max_speed_kmh / 3.6 * slot_s / cell_m))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbourhood:
+    """The square of cells within `reach` of a cell of a grid; offset `stop` (the middle) means that the trip ends."""
+
+    rows: int
+    columns: int
+    reach: int
+
+    @property
+    def n_cells(self) -> int:
+        return self.rows * self.columns
+
+    @property
+    def side(self) -> int:
+        return 2 * self.reach + 1
+
+    @property
+    def n_offsets(self) -> int:
+        return self.side**2
+
+    @property
+    def stop(self) -> int:
+        return self.n_offsets // 2
+
+    def offset(self, cell: Integers, following: Integers) -> Integers:
+        """The offset that leads from one cell to the other; -1 where that is out of reach."""
+        down = following // self.columns - cell // self.columns
+        right = following % self.columns - cell % self.columns
+        inside = np.maximum(np.abs(down), np.abs(right)) <= self.reach
+        return np.where(inside, (down + self.reach) * self.side + right + self.reach, -1)
+
+    @cached_property
+    def relative(self) -> Integers:
+        """[rows of difference, columns of difference] -> bin of where the destination lies; both shifted to start at 0."""
+        down, right = np.meshgrid(np.arange(1 - self.rows, self.rows), np.arange(1 - self.columns, self.columns), indexing="ij")
+        near = np.maximum(np.abs(down), np.abs(right)) <= NEAR
+        exact = (down + NEAR) * (2 * NEAR + 1) + right + NEAR
+        ring = np.floor(np.log(np.maximum(np.hypot(down, right), NEAR) / NEAR) / np.log(RING_GROWTH)).astype(np.int64)
+        turn = np.floor(np.arctan2(down, right) / (2 * np.pi) * DIRECTIONS + 0.5).astype(np.int64) % DIRECTIONS
+        return np.where(near, exact, (2 * NEAR + 1) ** 2 + ring * DIRECTIONS + turn)
+
+    @property
+    def n_relative(self) -> int:
+        return int(self.relative.max()) + 1
+
+    def relative_of(self, cell: Integers, destination: Integers) -> Integers:
+        """The bin of where the destination lies, seen from the cell."""
+        down = destination // self.columns - cell // self.columns + self.rows - 1
+        right = destination % self.columns - cell % self.columns + self.columns - 1
+        return self.relative[down, right]
+
+
+@dataclass(frozen=True, eq=False)
+class Grams:
+    """Every step of every trip, and every arrival: trip, cell, where the destination lies, and the offset taken."""
+
+    trip: Integers
+    cell: Integers
+    relative: Integers
+    offset: Integers
+    """-1 for a step beyond the reach."""
+    following: Integers
+
+
+def grams(trips: CellTrips, around: Neighbourhood) -> Grams:
+    """The grams of trips; an arrival is a gram whose offset is `around.stop`."""
+    trip = trips.trip_of_cell
+    last = np.zeros(len(trips.cells), dtype=bool)
+    last[trips.offsets[1:] - 1] = True
+    following = np.where(last, trips.cells, np.roll(trips.cells, -1))
+    offset = around.offset(trips.cells, following)
+    return Grams(trip, trips.cells, around.relative_of(trips.cells, trips.destinations[trip]), offset, following)
+
+
+def move_histograms(trips: CellTrips, around: Neighbourhood) -> dict[str, Integers]:
+    """Fixed-point histograms, each changed by one trip by at most 1 in L2.
+
+    `towards` [relative destination, offset], `visits` [cell entered], `steps` [cell, offset].
+    """
+    found = grams(trips, around)
+    arrival = found.offset == around.stop
+    towards = np.where(found.offset >= 0, found.relative * around.n_offsets + found.offset, -1)
+    steps = np.where((found.offset >= 0) & ~arrival, found.cell * around.n_offsets + found.offset, -1)
+    visits = np.where(arrival, -1, found.following)
+    return {
+        "towards": spread_over_trip(towards, found.trip, around.n_relative * around.n_offsets).reshape(-1, around.n_offsets),
+        "visits": spread_over_trip(visits, found.trip, around.n_cells),
+        "steps": spread_over_trip(steps, found.trip, around.n_cells * around.n_offsets).reshape(-1, around.n_offsets),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class MoveWeights:
+    """Unnormalised weights of a step: towards the destination, into a cell, and along a particular step."""
+
+    towards: Floats
+    visits: Floats
+    steps: Floats

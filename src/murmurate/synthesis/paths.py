@@ -1,0 +1,201 @@
+"""Paths between given ends: sampled step by step towards the destination, the try nearest to its length target kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate.core.space import Integers
+from murmurate.synthesis.moves import MoveWeights, Neighbourhood
+from murmurate.synthesis.sequences import CellTrips
+
+TRIES = 16
+
+Shape = tuple[int, int, int]
+"""Rows, columns, reach."""
+Tables = tuple[Integers, NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
+"""Bins of relative destinations, and the weights towards, visits and steps."""
+
+
+def sample_paths(
+    sources: Integers,
+    destinations: Integers,
+    hours: Integers,
+    sizes: Integers,
+    *,
+    weights: MoveWeights,
+    around: Neighbourhood,
+    generator: np.random.Generator,
+    tries: int = TRIES,
+) -> CellTrips:
+    """One path a triple. Every pair of cells is connected: where no try arrives, the straight line is taken.
+
+    Steps are drawn from the product of the three weights; of `tries` paths the one whose number of cells is nearest to
+    the wanted size is kept. Trips come out in the order they went in.
+    """
+    order = np.argsort(destinations, kind="stable")
+    longest = int(sizes.max(initial=2)) * 2 + 2 * max(around.rows, around.columns)
+    cells, lengths = _sample(
+        sources[order],
+        destinations[order],
+        sizes[order],
+        (around.rows, around.columns, around.reach),
+        (
+            around.relative,
+            weights.towards.astype(np.float32),
+            weights.visits.astype(np.float32),
+            weights.steps.astype(np.float32),
+        ),
+        (tries, longest, int(generator.integers(2**62))),
+    )
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    sorted_trips = CellTrips(cells, offsets, hours[order])
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return sorted_trips.take(back)
+
+
+@njit(cache=True, inline="always")
+def _uniform(state: NDArray[np.uint64]) -> float:
+    """xorshift64*: post-processing draws, no privacy claim rests on them."""
+    x = state[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    state[0] = x
+    return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) / 9007199254740992.0
+
+
+@njit(cache=True)
+def straight(path: Integers, source: int, destination: int, columns: int, reach: int) -> int:
+    """Fill in the straight line between two cells in steps within reach; equal cells visit a neighbour between."""
+    path[0] = source
+    if source == destination:
+        path[1] = source + 1 if source % columns + 1 < columns else source - 1
+        path[2] = destination
+        return 3
+    south, west = source // columns, source % columns
+    down, right = destination // columns - south, destination % columns - west
+    n = (max(abs(down), abs(right)) + reach - 1) // reach
+    for k in range(1, n + 1):
+        path[k] = (south + round(down * k / n)) * columns + west + round(right * k / n)
+    return n + 1
+
+
+@njit(cache=True)
+def _fill_row(row: NDArray[np.float32], cell: int, destination: int, shape: Shape, tables: Tables) -> None:
+    """Cumulative weights of the offsets of one cell, the destination being given."""
+    rows, columns, reach = shape
+    relative, towards, visits, steps = tables
+    south, west = cell // columns, cell % columns
+    bin_ = relative[destination // columns - south + rows - 1, destination % columns - west + columns - 1]
+    total = np.float32(0.0)
+    at = 0
+    for i in range(south - reach, south + reach + 1):
+        for j in range(west - reach, west + reach + 1):
+            if 0 <= i < rows and 0 <= j < columns:
+                target = i * columns + j
+                if target != cell:
+                    total += towards[bin_, at] * visits[target] * steps[cell, at]
+                elif cell == destination:
+                    total += towards[bin_, at]
+            row[at] = total
+            at += 1
+
+
+@njit(cache=True)
+def _walk(  # noqa: PLR0917
+    path: Integers,
+    destination: int,
+    most: int,
+    cache: NDArray[np.float32],
+    slot_of: Integers,
+    used: Integers,
+    n_used: int,
+    state: NDArray[np.uint64],
+    shape: Shape,
+    tables: Tables,
+) -> tuple[int, int]:
+    """Walk from path[0] until the trip ends at its destination: (cells walked, 0 where it does not end; rows cached)."""
+    columns, reach = shape[1], shape[2]
+    side = 2 * reach + 1
+    length = 1
+    while True:
+        cell = path[length - 1]
+        slot = slot_of[cell]
+        if slot < 0:
+            slot = n_used
+            slot_of[cell] = slot
+            used[n_used] = cell
+            n_used += 1
+            _fill_row(cache[slot], cell, destination, shape, tables)
+        row = cache[slot]
+        total = row[side * side - 1]
+        if total <= 0 or (length == 1 and total <= row[side * side // 2] - row[side * side // 2 - 1]):
+            return 0, n_used
+        at = int(np.searchsorted(row, np.float32(_uniform(state) * total), side="right"))
+        if at == side * side:  # rounding put the draw on the total itself
+            at -= 1
+        while at > 0 and row[at] == row[at - 1]:
+            at -= 1
+        if at == side * side // 2 and cell == destination:
+            if length > 1:
+                return length, n_used
+            continue
+        if length >= most:
+            return 0, n_used
+        path[length] = (cell // columns + at // side - reach) * columns + cell % columns + at % side - reach
+        length += 1
+
+
+@njit(cache=True)
+def _sample(  # noqa: PLR0917
+    sources: Integers, destinations: Integers, sizes: Integers, shape: Shape, tables: Tables, how: tuple[int, int, int]
+) -> tuple[Integers, Integers]:
+    """Cells and sizes of one path a trip; trips to one destination stand together, so that rows of weights are shared."""
+    tries, longest, seed = how
+    n_cells = shape[0] * shape[1]
+    cache = np.empty((n_cells, (2 * shape[2] + 1) ** 2), dtype=np.float32)
+    slot_of = np.full(n_cells, -1, dtype=np.int64)
+    used = np.empty(n_cells, dtype=np.int64)
+    n_used = 0
+    state = np.empty(1, dtype=np.uint64)
+    state[0] = np.uint64(seed) | np.uint64(1)
+    for _ in range(8):
+        _uniform(state)
+    lengths = np.empty(len(sources), dtype=np.int64)
+    cells = np.empty(max(16, 12 * len(sources)), dtype=np.int64)
+    path = np.empty(longest + 3, dtype=np.int64)
+    best = np.empty(longest + 3, dtype=np.int64)
+    filled = 0
+    before = -1
+    for trip in range(len(sources)):
+        destination = destinations[trip]
+        if destination != before:
+            for k in range(n_used):
+                slot_of[used[k]] = -1
+            n_used = 0
+            before = destination
+        best_length = 0
+        gap = longest
+        for _ in range(tries):
+            path[0] = sources[trip]
+            most = min(longest, sizes[trip] + gap - 1)  # a longer walk could not be nearer to the wanted size
+            length, n_used = _walk(path, destination, most, cache, slot_of, used, n_used, state, shape, tables)
+            if length > 1 and abs(length - sizes[trip]) < gap:
+                gap = abs(length - sizes[trip])
+                best[:length] = path[:length]
+                best_length = length
+                if gap == 0:
+                    break
+        if best_length == 0:
+            best_length = straight(best, sources[trip], destination, shape[1], shape[2])
+        if filled + best_length > len(cells):
+            grown = np.empty(2 * len(cells) + best_length, dtype=np.int64)
+            grown[:filled] = cells[:filled]
+            cells = grown
+        cells[filled : filled + best_length] = best[:best_length]
+        lengths[trip] = best_length
+        filled += best_length
+    return cells[:filled].copy(), lengths

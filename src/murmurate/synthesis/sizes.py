@@ -1,0 +1,105 @@
+"""How many cells a trip has, given how far apart its ends lie and its hour: two noisy tables made into one law."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from murmurate.core.space import Floats, Integers
+from murmurate.synthesis.measure import Noise, measure, once_per_trip
+from murmurate.synthesis.sequences import CellTrips
+from murmurate.synthesis.shrink import nonnegative, shrink
+
+if TYPE_CHECKING:
+    from murmurate.noise import Randomness
+
+RING_GROWTH = 1.5
+ROUNDS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """[ring of distance, hour, size] expected trips; sizes start at 2 and end in a last bin for `max_cells` and more."""
+
+    table: Floats
+    columns: int
+
+    def sample(self, sources: Integers, destinations: Integers, hours: Integers, generator: np.random.Generator) -> Integers:
+        """A number of cells for each triple."""
+        ring = np.minimum(rings(sources, destinations, self.columns), len(self.table) - 1)
+        flat = self.table.reshape(-1, self.table.shape[2])
+        group = ring * self.table.shape[1] + hours
+        cumulative = np.cumsum(flat, axis=1)
+        at = generator.random(len(group)) * cumulative[group, -1]
+        chosen = (cumulative[group] <= at[:, None]).sum(axis=1)
+        return np.minimum(chosen, flat.shape[1] - 1) + 2
+
+
+def rings(sources: Integers, destinations: Integers, columns: int) -> Integers:
+    """Which geometric ring of distance (in cells) two cells are apart; 0 for the same cell."""
+    down = destinations // columns - sources // columns
+    right = destinations % columns - sources % columns
+    apart = np.hypot(down, right)
+    return np.where(apart < 1, 0, 1 + np.floor(np.log(np.maximum(apart, 1)) / np.log(RING_GROWTH)).astype(np.int64))
+
+
+def fit_sizes(
+    trips: CellTrips,
+    *,
+    rows: int,
+    columns: int,
+    hours: int,
+    max_cells: int,
+    ring_hour: Floats,
+    noise: Noise,
+    rng: Randomness,
+) -> Sizes:
+    """Measure size by distance and size by hour (half of `noise`'s budget each), and fit both over `ring_hour`.
+
+    `ring_hour` [ring, hour] is what the (noisy) ends say about distances and hours.
+    """
+    half = noise.part(0.5)
+    n_rings = n_rings_of(rows, columns)
+    n_sizes = max_cells - 1
+    size = np.clip(trips.sizes, 2, max_cells) - 2
+    ring = rings(trips.sources, trips.destinations, columns)
+    by_ring = measure(once_per_trip(ring * n_sizes + size, n_rings * n_sizes), noise=half, rng=rng).reshape(n_rings, -1)
+    by_hour = measure(once_per_trip(trips.hours * n_sizes + size, hours * n_sizes), noise=half, rng=rng).reshape(hours, -1)
+    ring_size = _believed_rows(by_ring, half.deviation)
+    given_ring = (ring_size + 1e-9) / (ring_size + 1e-9).sum(axis=1, keepdims=True)
+    table = (ring_hour[:, :, None] + 1e-9) * given_ring[:, None, :]
+    hour_size = shrink(by_hour, table.sum(axis=0), deviation=half.deviation)
+    wanted_hour = hour_size * (table.sum(axis=(0, 2)) / np.maximum(hour_size.sum(axis=1), 1e-9))[:, None]
+    wanted_ring = ring_size * (table.sum() / max(float(ring_size.sum()), 1e-9))
+    for _ in range(ROUNDS):
+        table *= _ratio(wanted_ring, table.sum(axis=1))[:, None, :]
+        table *= _ratio(wanted_hour, table.sum(axis=0))[None, :, :]
+    return Sizes(table + 1e-12 * given_ring[:, None, :], columns)
+
+
+def n_rings_of(rows: int, columns: int) -> int:
+    """How many rings a grid can have."""
+    corner = np.array([rows * columns - 1])
+    return int(rings(np.zeros(1, dtype=np.int64), corner, columns)[0]) + 1
+
+
+def _believed_rows(noisy: Floats, deviation: float) -> Floats:
+    """Rows of counts by size, each shrunk towards the shape of all rows smoothed over neighbouring sizes."""
+    whole = shrink(noisy.sum(axis=0), _smooth(noisy.sum(axis=0)), deviation=deviation * len(noisy) ** 0.5)
+    totals = nonnegative(noisy.sum(axis=1))
+    rows = []
+    for row, total in zip(noisy, totals, strict=True):
+        prior = np.maximum(_smooth(row), 0.0) + 0.1 * whole * (total / max(float(whole.sum()), 1e-9)) + 1e-9
+        rows.append(shrink(row, prior, deviation=deviation))
+    return np.array(rows)
+
+
+def _smooth(values: Floats) -> Floats:
+    kernel = np.array([1.0, 2.0, 3.0, 2.0, 1.0])
+    return np.maximum(np.convolve(values, kernel, mode="same") / np.convolve(np.ones_like(values), kernel, mode="same"), 0.0)
+
+
+def _ratio(wanted: Floats, have: Floats) -> Floats:
+    return np.asarray(np.where(have > 0, wanted / np.maximum(have, 1e-300), 1.0))
