@@ -17,7 +17,8 @@ LAYERS = [
     {"attacks"},
     {"evaluate", "study", "listing"},
     {"report"},
-    {"cli", "__main__"},
+    {"cli"},
+    {"__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 APART = {("mechanisms", "metrics"), ("metrics", "mechanisms")}
