@@ -96,6 +96,11 @@ def test_a_trip_belongs_to_the_hour_that_holds_most_of_it():
     assert Side(even, GRID).hour.tolist() == [17]
 
 
+def test_an_hour_column_has_the_last_word():
+    told = Trips(trips([(k, 0) for k in range(12)]).table.with_columns(hour=pl.lit(17)))
+    assert Side(told, GRID).hour.tolist() == [17]
+
+
 def test_trip_size_agrees_with_scipy(original, noise):
     found = evaluate(noise.with_columns({"datetime": original.table["datetime"]}), original, metrics=["trip_size"])
     grid = original.space

@@ -100,18 +100,18 @@ class Side:
 
     @cached_property
     def hour(self) -> Integers:
-        """Local hour of each trip: the one that holds most of its points, the earlier one on a tie."""
+        """Local hour of each trip: the one that holds most of its points, the earlier one on a tie.
+
+        An `hour` column has the last word: where visits were merged, it was taken while their durations were known.
+        """
+        if "hour" in self.trips.columns:
+            return _most_frequent_hour(_checked_hours(self.trips.table["hour"].to_numpy()), self.offsets)
         return _most_frequent_hour(self.point_hour, self.offsets)
 
     @cached_property
     def point_hour(self) -> Integers:
         """Local hour of each point."""
-        hour = np.ascontiguousarray(self.trips.local_hour)
-        wrong = (hour < 0) | (hour > 23)
-        if wrong.any():
-            row = int(wrong.argmax())
-            raise InputError([Fault(f"hours are 0 to 23; found {hour[row]}", row=row, column="hour")])
-        return hour
+        return _checked_hours(self.trips.local_hour)
 
     @cached_property
     def length_m(self) -> Floats:
@@ -220,7 +220,15 @@ def trip_lengths(lat: Floats, lng: Floats, offsets: Integers) -> Floats:
     return lengths
 
 
-@njit(cache=True)
+def _checked_hours(hour: Integers) -> Integers:
+    wrong = (hour < 0) | (hour > 23)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InputError([Fault(f"hours are 0 to 23; found {hour[row]}", row=row, column="hour")])
+    return np.ascontiguousarray(hour)
+
+
+@njit(cache=True, nogil=True)
 def _most_frequent_hour(hour: Integers, offsets: Integers) -> Integers:
     result = np.zeros(len(offsets) - 1, dtype=np.int64)
     count = np.zeros(24, dtype=np.int64)
