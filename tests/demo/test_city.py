@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import polars as pl
 import pytest
@@ -168,3 +170,14 @@ def test_outlines_draw_the_water_that_no_street_enters(town: City):
     for lat, lng in rings["water"]:
         water = Polygon(np.column_stack([lng, lat]))
         assert not contains_xy(water, town.network.node_lng, town.network.node_lat).any()
+
+
+def test_a_small_city_is_the_same_for_good():
+    # Whole numbers only (streets, classes, routes, places, times): these must not change between machines or versions.
+    town = city(**SMALL)
+    digest = hashlib.sha256()
+    for array in (town.network.link_from, town.network.link_to, town.network.road_class, town.daily.place):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    digest.update(town.truth.trips["route"].explode().to_numpy().tobytes())
+    digest.update(town.truth.trips["depart"].to_physical().to_numpy().tobytes())
+    assert digest.hexdigest()[:16] == "5e307f47038f0d0c"

@@ -93,15 +93,15 @@ def _one(state: NDArray[np.uint64], likes: NDArray[np.float64], starts: Integers
 @njit(cache=True)
 def _hours(state: NDArray[np.uint64], life: int, row: Integers) -> None:
     """When the main occupation begins, in minutes after midnight, and how long it lasts."""
-    start, spread, length, length_spread = 522.0, 40.0, 512.0, 28.0
+    start, spread, length, length_spread = 518.0, 32.0, 515.0, 20.0
     if life == PUPIL:
-        start, spread, length, length_spread = 485.0, 7.0, 390.0, 12.0
+        start, spread, length, length_spread = 485.0, 7.0, 410.0, 45.0
     elif life == STUDENT:
         start, spread, length, length_spread = 585.0, 45.0, 330.0, 50.0
     elif life == NIGHTS:
         start, spread, length, length_spread = 1320.0, 20.0, 480.0, 15.0
     elif life == PARENT:
-        start, spread, length, length_spread = 530.0, 10.0, 310.0, 20.0
+        start, spread, length, length_spread = 530.0, 10.0, 345.0, 20.0
     elif life == ROUNDS:
         start, spread, length, length_spread = 470.0, 20.0, 500.0, 30.0
     elif life == HOST:

@@ -174,15 +174,15 @@ def _parent(today: Today, diary: Diary) -> float:
     """School run, part-time work, school run, and often the park or the shops with the child."""
     row, state = today.row, today.state
     _go(diary, today.start + 462 + 5 * bell(state), row[CHILD_AT], TO_ESCORT)
-    out = today.start + 850
+    out = today.start + 885
     if uniform(state) < 0.85:
         _go(diary, today.start + 478 + 4 * bell(state), row[MAIN_AT], TO_WORK)
         out = today.start + row[START_MIN] + row[LENGTH_MIN] + 10 * bell(state)
     else:
         _go(diary, today.start + 480, row[HOME_AT], TO_HOME)
-    if uniform(state) < 0.3 and out < today.start + 850:
+    if uniform(state) < 0.3 and out < today.start + 885:
         _go(diary, out - 35, _favourite(today, _SHOP), TO_SHOP)
-    end = today.start + 872 + 6 * bell(state)
+    end = today.start + 912 + 6 * bell(state)
     _go(diary, end - 10, row[CHILD_AT], TO_ESCORT)
     chance = uniform(state)
     if chance < 0.45:
