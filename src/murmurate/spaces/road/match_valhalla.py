@@ -16,6 +16,9 @@ from murmurate.spaces.road.network import RoadNetwork
 SNAP_M = 25.0
 """How far the middle of Valhalla's edge may lie from the link it is taken for."""
 
+UNMATCHED = ("No suitable edges", "Map Match algorithm failed", "No data found", "no path found", "No path could be found")
+"""What Valhalla says when there is no road near a trip, or no drive that explains it."""
+
 
 def match_with_valhalla(  # noqa: PLR0917
     network: RoadNetwork, offsets: Integers, lat: Floats, lng: Floats, time_s: Floats | None, config: str | None
@@ -102,8 +105,10 @@ def _ask(actor: Any, lat: Floats, lng: Floats, time_s: Floats | None) -> dict[st
     }  # fmt: skip
     try:
         answer = actor.trace_attributes(json.dumps(request))
-    except RuntimeError:  # Valhalla's word for "no suitable edges" and "map match failed": the trip stays unmatched
-        return None
+    except RuntimeError as error:
+        if any(word in str(error) for word in UNMATCHED):
+            return None  # the trip stays unmatched, as everywhere here
+        raise InputError(f"Valhalla refused a trip of {len(lat):,} points: {error}") from None
     found: dict[str, Any] = json.loads(answer) if isinstance(answer, str) else answer
     return found
 
