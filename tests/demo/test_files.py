@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from murmurate import progress
 from murmurate.demo import city, tony900, write_city, write_tony900
 from murmurate.errors import OutputError, ParameterError
 from murmurate.spaces import parse
@@ -62,3 +63,10 @@ def test_nothing_is_overwritten_and_nothing_half_written_is_left(tmp_path: Path)
 def test_an_empty_folder_may_be_filled(tmp_path: Path):
     (tmp_path / "town").mkdir()
     assert (write_tony900(tmp_path / "town", skaters=3) / "trips.parquet").exists()
+
+
+def test_progress_counts_people(tmp_path: Path):
+    seen: list[tuple[str, float, float | None]] = []
+    with progress.shown_by(lambda *told: seen.append(told)):
+        write_city(tmp_path / "town", **SMALL, people_per_partition=3)
+    assert seen == [("people of the city", done, 7) for done in (3, 6, 7)]

@@ -163,7 +163,7 @@ def city_partitions(
     whole("people_per_partition", people_per_partition)
     positive("across_km", across_km)
     if not 4 <= across_km <= 12:
-        raise ParameterError(f"across_km must lie between 4 and 12 (1,000 to 4,500 crossings); got {across_km!r}.")
+        raise ParameterError(f"across_km must lie between 4 and 12 (400 to 4,800 crossings); got {across_km!r}.")
     tracker = Tracker(interval_s=interval_s, noise_m=noise_m, gap_share=gap_share, outlier_share=outlier_share)
     return _partitions(
         people=people, days=days, seed=seed, across_km=float(across_km), tracker=tracker, size=people_per_partition

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from murmurate import progress
 from murmurate.demo.city import FIRST_DAY, City, city_partitions
 from murmurate.demo.plan import CITY_NAME, TIME_ZONE
 from murmurate.demo.tony900 import tony900
@@ -66,6 +67,7 @@ def _write_parts(folder: Path, parts: Iterator[City], options: dict[str, Any]) -
             name: stack.enter_context(_Stream(folder / f"{name}.parquet"))
             for name in ("trips", "daily", "truth/trips", "truth/people")
         }
+        done = 0
         for number, town in enumerate(parts):
             if number == 0:
                 save(town.network, folder / "network.npz")
@@ -76,6 +78,8 @@ def _write_parts(folder: Path, parts: Iterator[City], options: dict[str, Any]) -
             streams["daily"].write(town.daily.table())
             streams["truth/trips"].write(town.truth.trips)
             streams["truth/people"].write(town.truth.people)
+            done += len(town.daily.uid)
+            progress.report("people of the city", done, options["people"])
 
 
 def _about(town: City, options: dict[str, Any]) -> dict[str, Any]:
