@@ -1,0 +1,186 @@
+"""Localise: who sends a true place among fakes at every query, and an observer who wants to know which one it is.
+
+The observer sees unordered sets of places. The naive one decodes them with an aggregate mobility model (Shokri et al. 2011);
+the linked ones first join the sets into whole traces and then judge these. Every figure stands beside chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmurate.attacks.localise_hmm import decode_marginals, decode_viterbi
+from murmurate.attacks.localise_linked import judge, link_sets, trained_choices
+from murmurate.core.parameters import whole
+from murmurate.core.score import Score
+from murmurate.core.space import Floats, Integers
+from murmurate.errors import InputError, ParameterError
+from murmurate.profiles.aggregate import Aggregate
+
+Places = NDArray[np.int32]
+
+KNOWLEDGE: Mapping[str, str] = {
+    "hmm_marginals": "knows the aggregate mobility of real people; takes the likeliest place at each query",
+    "hmm_viterbi": "knows the aggregate mobility of real people; takes the likeliest path",
+    "hmm_own_profile": "knows how this very person moved on another day; takes the likeliest place at each query",
+    "most_moves": "links the sets into traces, takes the one that moves most",
+    "fewest_moves": "links the sets into traces, takes the one that moves least",
+    "least_likely": "links the sets into traces, takes the least likely one under the aggregate",
+    "most_likely": "links the sets into traces, takes the likeliest one under the aggregate",
+    "likelihood_ratio": "links; knows the aggregate of real people and of the fakes, takes the trace that tells them apart best",
+    "classifier": "links; trained on other people with their fakes to tell real traces from fakes",
+    "another_day": "links; knows another day of this person, takes the trace most like it",
+}
+"""What each observer knows and does."""
+
+CLAIMED = tuple(name for name in KNOWLEDGE if name not in ("another_day", "hmm_own_profile"))
+"""Observers against whom a figure is claimed; nothing is claimed against one who knows another day of the person."""
+
+RELINKED = ("most_moves", "least_likely", "most_likely")
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """People who hide among fakes: what is true, what is sent, and when."""
+
+    true: Places
+    """[person, query]"""
+    sent: Places
+    """[person, query, 1 + fakes], in an order that tells nothing."""
+    query: Integers
+    """Steps of the day at which a place is sent."""
+
+    @property
+    def n_fakes(self) -> int:
+        return self.sent.shape[2] - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How one observer fared with every person."""
+
+    name: str
+    wrong: Floats
+    """[person]: share of queries at which the place taken for true was not."""
+    error_m: Floats
+    """[person]: mean distance between the place taken and the true one."""
+
+
+def hide(
+    true: Places, fakes: Places, *, every: int = 2, generator: np.random.Generator, choose: Floats | None = None
+) -> Scene:
+    """Lay fake traces [person, fake, step] beside the true ones; a query every `every` steps (2 = 40 minutes).
+
+    `choose` [person, step] between 0 and 1 makes queries sporadic: a step is queried where it is below 1 / every.
+    """
+    whole("every", every)
+    people, steps = true.shape
+    if fakes.ndim != 3 or fakes.shape[0] != people or fakes.shape[2] != steps:
+        raise InputError(f"fakes must be [person, fake, step] like the {people} x {steps} true traces; got {fakes.shape}.")
+    query = np.arange(0, steps, every)
+    if choose is not None:
+        query = np.flatnonzero(choose < 1 / every)
+        if not len(query):
+            raise ParameterError("no step is queried; choose other steps or a smaller `every`.")
+    sent = np.concatenate([true[:, None, :], fakes], axis=1)[:, :, query].transpose(0, 2, 1)
+    order = generator.random(sent.shape).argsort(axis=2)
+    return Scene(np.ascontiguousarray(true[:, query]), np.ascontiguousarray(np.take_along_axis(sent, order, axis=2)), query)
+
+
+def localise(
+    scene: Scene,
+    aggregate: Aggregate,
+    *,
+    fakes_aggregate: Aggregate | None = None,
+    other_day: Places | None = None,
+    seed: int = 0,
+) -> list[Outcome]:
+    """Every observer this knowledge allows; the classifier is trained on one half of the people and judged on the other."""
+    gap = int(np.median(np.diff(scene.query))) if len(scene.query) > 1 else 1
+    log_step, log_visit = aggregate.log_steps(gap), aggregate.log_visits()
+    guesses: dict[str, Places] = {
+        "hmm_marginals": decode_marginals(scene.sent, log_step, log_visit),
+        "hmm_viterbi": decode_viterbi(scene.sent, log_step, log_visit),
+    }
+    if other_day is not None:
+        guesses["hmm_own_profile"] = _with_own_profile(scene, aggregate, other_day, gap)
+    linked = link_sets(scene.sent, log_step)
+    against = fakes_aggregate.log_steps(gap) if fakes_aggregate is not None else None
+    known_day = None if other_day is None else np.ascontiguousarray(other_day[:, scene.query])
+    picks = judge(linked, log_step, log_visit, against=against, other_day=known_day)
+    picks["classifier"] = trained_choices(scene, linked, aggregate, log_step, against, seed=seed)
+    people = np.arange(len(scene.true))
+    for name, chosen in picks.items():
+        guesses[name] = linked[people, chosen]
+    return [_outcome(name, guesses[name], scene, aggregate) for name in KNOWLEDGE if name in guesses]
+
+
+def scores(outcomes: list[Outcome], n_fakes: int) -> list[Score]:
+    """Mean and median probability of error of each observer, beside the error of a blind guess."""
+    chance = n_fakes / (n_fakes + 1)
+    found: list[Score] = []
+    for outcome in outcomes:
+        note = KNOWLEDGE[outcome.name] + ("" if outcome.name in CLAIMED else "; nothing is claimed against this observer")
+        spread = 1.96 * float(outcome.wrong.std()) / np.sqrt(max(1, len(outcome.wrong)))
+        mean = float(outcome.wrong.mean())
+        found += [
+            Score(
+                name=f"localise.{outcome.name}",
+                value=mean,
+                low=max(0.0, mean - spread),
+                high=min(1.0, mean + spread),
+                better="higher",
+                chance=chance,
+                family="localise",
+                n=len(outcome.wrong),
+                note=note,
+            ),
+            Score(
+                name=f"localise.{outcome.name}.median",
+                value=float(np.median(outcome.wrong)),
+                better="higher",
+                chance=chance,
+                family="localise",
+                n=len(outcome.wrong),
+                note=note,
+            ),
+            Score(
+                name=f"localise.{outcome.name}.distance",
+                value=float(outcome.error_m.mean()),
+                better="higher",
+                unit="m",
+                family="localise",
+                n=len(outcome.wrong),
+                note=note,
+            ),
+        ]
+    return found
+
+
+def overhead(scene: Scene, classes: Integers | None = None) -> tuple[float, float | None]:
+    """Bandwidth (distinct places a query) and profile pollution (distinct usage classes a query)."""
+    bandwidth = float(_distinct(scene.sent).mean())
+    return bandwidth, None if classes is None else float(_distinct(classes[scene.sent]).mean())
+
+
+def _distinct(values: NDArray[np.integer]) -> Integers:
+    ordered = np.sort(values, axis=-1)
+    return 1 + (ordered[..., 1:] != ordered[..., :-1]).sum(axis=-1)
+
+
+def _with_own_profile(scene: Scene, aggregate: Aggregate, other_day: Places, gap: int) -> Places:
+    """Each person decoded with a model of their own other day, mixed with the aggregate."""
+    guess = np.empty_like(scene.true)
+    for person in range(len(scene.true)):
+        own = aggregate.mixed_with(other_day[person : person + 1], weight=0.8)
+        guess[person] = decode_marginals(scene.sent[person : person + 1], own.log_steps(gap), own.log_visits())[0]
+    return guess
+
+
+def _outcome(name: str, guess: Places, scene: Scene, aggregate: Aggregate) -> Outcome:
+    wrong = (guess != scene.true).mean(axis=1)
+    distance = aggregate.distance_m(guess.ravel(), scene.true.ravel()).reshape(guess.shape).mean(axis=1)
+    return Outcome(name, wrong, distance)

@@ -1,0 +1,134 @@
+"""Day patterns: a day without its geography, as labels that say only which steps share a place."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate.core.space import Integers
+
+Labels = NDArray[np.int16]
+"""[row, step]: 0 is the place of the most steps, 1 of the second most, then the others in order of appearance."""
+
+MAIN, SECOND, OTHER = range(3)
+"""Roles: what matters of a label for the rhythm of a day."""
+ROLES = 3
+
+BLOCKS = 6
+"""Blocks of the day, of equal length, by which departures are told apart."""
+
+AGES = 3
+"""How long somebody has been at a place: the first step, the second or third, later."""
+
+
+@njit(cache=True)
+def label_day(place: NDArray[np.int32], label: Labels, cells: NDArray[np.int32]) -> int:
+    """Write a day's labels, and the cell of each label; how many labels there are."""
+    steps = len(place)
+    n = 0
+    spent = np.zeros(steps, dtype=np.int64)
+    for step in range(steps):
+        found = -1
+        for k in range(n):
+            if cells[k] == place[step]:
+                found = k
+                break
+        if found < 0:
+            found = n
+            cells[n] = place[step]
+            n += 1
+        label[step] = found
+        spent[found] += 1
+    main = 0
+    for k in range(n):
+        if spent[k] > spent[main]:
+            main = k
+    second = -1
+    for k in range(n):
+        if k != main and (second < 0 or spent[k] > spent[second]):
+            second = k
+    rank = np.empty(n, dtype=np.int16)
+    following = 2
+    old = cells[:n].copy()
+    for k in range(n):
+        if k == main:
+            rank[k] = 0
+        elif k == second:
+            rank[k] = 1
+        else:
+            rank[k] = following
+            following += 1
+        cells[rank[k]] = old[k]
+    for step in range(steps):
+        label[step] = rank[label[step]]
+    return n
+
+
+@njit(cache=True)
+def label_days(place: NDArray[np.int32]) -> tuple[Labels, NDArray[np.int32], Integers]:
+    """Labels of many days, the cell of each label (-1 beyond), and the number of labels."""
+    label = np.empty(place.shape, dtype=np.int16)
+    cells = np.full(place.shape, -1, dtype=np.int32)
+    n = np.empty(len(place), dtype=np.int64)
+    for row in range(len(place)):
+        n[row] = label_day(place[row], label[row], cells[row])
+    return label, cells, n
+
+
+@njit(cache=True)
+def role(label: int) -> int:
+    """Main, second or other."""
+    return label if label < OTHER else OTHER
+
+
+@njit(cache=True)
+def age_class(age: int) -> int:
+    """0 for the first step at a place, 1 for the second and third, 2 after that."""
+    if age <= 1:
+        return 0
+    return 1 if age <= 3 else 2
+
+
+# -- what a day is told by --------------------------------------------------------------------------------------------
+
+MOVE_EDGES = np.array([0, 1, 2, 3, 4, 6, 8, 11, 15, 20])
+PLACE_EDGES = np.array([1, 2, 3, 4, 5, 7, 10, 14])
+SHARE_BINS = 8
+TRAITS = (len(MOVE_EDGES) + 1, len(PLACE_EDGES) + 1, SHARE_BINS, 2 * ROLES, SHARE_BINS)
+"""Sizes of the histograms of days: moves, places, share of the main place, how the day begins and ends, longest stay out."""
+TRAIT_OFFSETS = np.cumsum(np.array([0, *TRAITS]))
+
+
+@njit(cache=True)
+def traits_of(label: Labels, n_labels: int, out: Integers) -> None:
+    """Write the five bins a day falls into, as positions in the concatenated histograms."""
+    steps = len(label)
+    moves = 0
+    main = 0
+    run = 0
+    longest_out = 0
+    for step in range(steps):
+        if step and label[step] != label[step - 1]:
+            moves += 1
+            run = 0
+        run += 1
+        if label[step] == MAIN:
+            main += 1
+        elif run > longest_out:
+            longest_out = run
+    out[0] = np.searchsorted(MOVE_EDGES, moves)
+    out[1] = TRAIT_OFFSETS[1] + np.searchsorted(PLACE_EDGES, n_labels)
+    out[2] = TRAIT_OFFSETS[2] + min(SHARE_BINS - 1, main * SHARE_BINS // steps)
+    closed = 1 if label[0] == label[steps - 1] else 0
+    out[3] = TRAIT_OFFSETS[3] + 2 * role(label[0]) + closed
+    out[4] = TRAIT_OFFSETS[4] + min(SHARE_BINS - 1, longest_out * SHARE_BINS // (steps // 2 + 1))
+
+
+@njit(cache=True)
+def traits_of_days(label: Labels, n_labels: Integers) -> Integers:
+    """[row, 5]: the traits of many days."""
+    out = np.empty((len(label), len(TRAITS)), dtype=np.int64)
+    for row in range(len(label)):
+        traits_of(label[row], n_labels[row], out[row])
+    return out

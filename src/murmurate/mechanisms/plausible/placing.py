@@ -1,0 +1,213 @@
+"""Placing days on the map: popularity drawn back out of noisy counts, and places that lie apart as people's moves do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate.core.space import Floats, Integers
+from murmurate.mechanisms.plausible.patterns import Labels
+from murmurate.mechanisms.plausible.rhythm import Rhythm, shrunk
+from murmurate.mechanisms.plausible.statistics import JUMP_BINS, Statistics, jump_bin, noise_scale, regions_of
+from murmurate.spaces.grid import Grid
+
+MOST_PLACES = 3000
+"""Places that fakes may visit: the most popular ones, so that a grid of any size is sampled in the same time."""
+
+JUMP_PRIOR = np.array([.06, .18, .15, .14, .12, .10, .09, .07, .05, .02, .01, .01])  # fmt: skip
+"""Moves per person by distance before anything is measured: most are short."""
+
+REGION_SHAPE = 0.5
+CELL_SHAPE = 0.25
+"""Shapes of the gamma priors of popularity: few places have most of it."""
+
+SWEEPS = 2
+CALIBRATIONS = 6
+CALIBRATION_DAYS = 600
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """Where days may take place; a function of noisy statistics and the public grid only."""
+
+    cells: NDArray[np.int32]
+    """The grid's cells that are visited."""
+    main: Floats
+    """Popularity of each as the main place of a day."""
+    other: Floats
+    """Popularity of each as any other place."""
+    pull: Floats
+    """[distance bin]: how much a move over such a distance is sought or shunned."""
+    apart: NDArray[np.uint8]
+    """[place, place]: the distance bin."""
+
+    def place(
+        self, label: Labels, n_labels: Integers, generator: np.random.Generator, shunned: NDArray[np.int32] | None = None
+    ) -> NDArray[np.int32]:
+        """A cell for every label of every day, no cell twice in a day; cells in the day's row of `shunned` never."""
+        if shunned is None:
+            shunned = np.empty((len(label), 0), dtype=np.int32)
+        position = np.full(int(self.cells.max()) + 2, -1, dtype=np.int64)
+        position[self.cells] = np.arange(len(self.cells))
+        known = np.where((shunned >= 0) & (shunned < len(position)), position[shunned], -1)
+        at = _place_days(label, n_labels, self.main, self.other, self.pull, self.apart, known, SWEEPS, generator)
+        return self.cells[np.take_along_axis(at, label.astype(np.int64), axis=1)]
+
+
+def fit_map(
+    noisy: Statistics, grid: Grid, rhythm: Rhythm, *, epsilon: float, people: float, generator: np.random.Generator
+) -> Map:
+    """Post-processing of noisy statistics into popularity and pull."""
+    main, other = popularity(noisy, grid, epsilon=epsilon, people=people, generator=generator)
+    jumps = shrunk(noisy.people("jumps"), JUMP_PRIOR * 0.6, scale=noise_scale("jumps", epsilon), people=people)
+    return calibrated(grid, rhythm, main, other, jumps / jumps.sum(), generator=generator)
+
+
+def popularity(
+    noisy: Statistics, grid: Grid, *, epsilon: float, people: float, generator: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Main and other popularity of each cell: one draw of what may have been, given the noisy counts.
+
+    A mean instead of a draw would be flatter than any real city: noise hides which places are popular, not that some are.
+    """
+    region, n_regions = regions_of(grid)
+    inside = np.bincount(region, minlength=n_regions)
+    result = []
+    for half in range(2):
+        coarse = noisy.people("regions")[half * n_regions : (half + 1) * n_regions]
+        fine = noisy.people("cells")[half * grid.n_cells : (half + 1) * grid.n_cells]
+        expected = people / 2 * inside / grid.n_cells
+        mass = _draw_gamma(coarse, noise_scale("regions", epsilon), expected, REGION_SHAPE, generator)
+        each = _draw_gamma(fine, noise_scale("cells", epsilon), (mass / inside)[region], CELL_SHAPE, generator)
+        result.append(each / each.sum())
+    return result[0], result[1]
+
+
+def calibrated(
+    grid: Grid, rhythm: Rhythm, main: Floats, other: Floats, jumps: Floats, *, generator: np.random.Generator
+) -> Map:
+    """The map whose days, drawn with this rhythm, move as far as `jumps` says."""
+    both = main + other
+    cells = np.sort(np.argsort(both)[::-1][:MOST_PLACES])
+    cells = cells[both[cells] > both.sum() * 1e-7]
+    lat, lng = grid.centre(cells)
+    apart = _distances(np.radians(lat), np.radians(lng))
+    pull = np.ones(JUMP_BINS)
+    label, n_labels = rhythm.draw(CALIBRATION_DAYS, generator)
+    chosen = Map(cells.astype(np.int32), main[cells] / main[cells].sum(), other[cells] / other[cells].sum(), pull, apart)
+    position = np.zeros(grid.n_cells, dtype=np.int64)
+    position[cells] = np.arange(len(cells))
+    for _ in range(CALIBRATIONS):
+        made = position[chosen.place(label, n_labels, generator)]
+        moved = made[:, 1:] != made[:, :-1]
+        found = np.bincount(apart[made[:, :-1][moved], made[:, 1:][moved]], minlength=JUMP_BINS) + 1.0
+        there = np.bincount(apart.ravel(), minlength=JUMP_BINS) > 0
+        ratio = np.where(there, jumps / (found / found.sum()), 1.0)
+        pull = np.clip(pull * ratio**0.8, 1e-4, 1e4)
+        chosen = Map(chosen.cells, chosen.main, chosen.other, pull, apart)
+    return chosen
+
+
+@njit(cache=True)
+def _draw_gamma(  # noqa: PLR0917
+    noisy: Floats, scale: float, expected: Floats, shape: float, generator: np.random.Generator
+) -> Floats:
+    """One draw of each count given gamma prior, Laplace noise and what was measured; by the inverse on a fine grid."""
+    points = 160
+    out = np.empty(len(noisy))
+    density = np.empty(points)
+    for k in range(len(noisy)):
+        low = max(expected[k], 1e-12) * 1e-6
+        high = max(noisy[k], 0.0) + 12 * scale + 12 * expected[k]
+        ratio = (high / low) ** (1.0 / (points - 1))
+        x = low
+        top = -np.inf
+        for j in range(points):
+            # on a logarithmic grid the density is multiplied by x
+            density[j] = shape * np.log(x) - shape * x / max(expected[k], 1e-12) - abs(noisy[k] - x) / scale
+            top = max(top, density[j])
+            x *= ratio
+        total = 0.0
+        for j in range(points):
+            density[j] = np.exp(density[j] - top)
+            total += density[j]
+        u = generator.random() * total
+        x = low
+        for j in range(points):
+            u -= density[j]
+            if u <= 0:
+                break
+            x *= ratio
+        out[k] = x
+    return out
+
+
+@njit(cache=True)
+def _distances(lat: Floats, lng: Floats) -> NDArray[np.uint8]:
+    n = len(lat)
+    apart = np.zeros((n, n), dtype=np.uint8)
+    for one in range(n):
+        for two in range(one):
+            apart[one, two] = apart[two, one] = jump_bin(lat[one], lng[one], lat[two], lng[two])
+    return apart
+
+
+@njit(cache=True, nogil=True)
+def _place_days(  # noqa: PLR0917
+    label: Labels,
+    n_labels: Integers,
+    main: Floats,
+    other: Floats,
+    pull: Floats,
+    apart: NDArray[np.uint8],
+    shunned: Integers,
+    sweeps: int,
+    generator: np.random.Generator,
+) -> Integers:
+    steps = label.shape[1]
+    result = np.zeros(label.shape, dtype=np.int64)
+    n_places = len(main)
+    weight = np.empty(n_places)
+    joined = np.zeros((steps, steps), dtype=np.bool_)
+    for row in range(len(label)):
+        n = n_labels[row]
+        joined[:n, :n] = False
+        for step in range(1, steps):
+            one, two = label[row, step - 1], label[row, step]
+            joined[one, two] = joined[two, one] = one != two
+        at = result[row]
+        at[:n] = -1
+        for sweep in range(sweeps + 1):
+            for mine in range(n):
+                base = main if mine == 0 else other
+                for place in range(n_places):
+                    weight[place] = base[place]
+                for its in range(n):
+                    if its == mine or at[its] < 0:
+                        continue
+                    if joined[mine, its]:
+                        distances = apart[at[its]]
+                        for place in range(n_places):
+                            weight[place] *= pull[distances[place]]
+                    weight[at[its]] = 0.0
+                for place in shunned[row]:
+                    if place >= 0:
+                        weight[place] = 0.0
+                total = weight.sum()
+                if total <= 0.0:
+                    if at[mine] < 0:  # every place is shunned or taken: fewer places than labels, so one is shared
+                        at[mine] = int(generator.random() * n_places)
+                    continue
+                u = generator.random() * total
+                chosen = 0
+                for place in range(n_places):
+                    u -= weight[place]
+                    if weight[place] > 0.0:
+                        chosen = place
+                        if u <= 0.0:
+                            break
+                at[mine] = chosen
+    return result

@@ -1,0 +1,205 @@
+"""The rhythm of days: a chain over roles from noisy statistics, tilted so that whole days look as they were measured to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate.core.space import Floats, Integers
+from murmurate.mechanisms.plausible.patterns import (
+    AGES,
+    BLOCKS,
+    OTHER,
+    ROLES,
+    TRAIT_OFFSETS,
+    TRAITS,
+    Labels,
+    age_class,
+    label_days,
+    role,
+    traits_of_days,
+)
+from murmurate.mechanisms.plausible.statistics import TO_ROLES, Statistics, noise_scale
+
+PRIORS: Mapping[str, tuple[float, ...]] = {
+    "slots": (.135, .13, .085, .08, .10, .125, .025, .025, .055, .06, .035, .02, .006, .012, .026, .027, .032, .022),
+    "leaving_by_block": (
+        .004, .03, .045, .025, .03, .02, .003, .01, .025, .03, .04, .015, .01, .025, .055, .055, .08, .048,
+    ),
+    "slots_by_age": (.025, .045, .585, .02, .035, .165, .055, .03, .04),
+    "leaving_by_age": (.006, .01, .138, .012, .018, .093, .17, .06, .043),
+    "heading": (1e-6, .05, .085, .01, .045, 1e-6, .065, .01, .1, .07, .09, .025),
+}  # fmt: skip
+"""What a person is expected to add before anything is measured: a day mostly at one place, a second one at noon, short stops.
+
+Chosen by hand from common knowledge of days, not from any private data; measured values replace them as far as noise allows.
+"""
+
+PRIOR_SPREAD = 0.8
+"""How far, relatively, a population may lie from the priors: the standard deviation that shrinking assumes."""
+
+PRIOR_DAYS = 30.0
+"""How many observed days the chain's own traits count for against the measured ones."""
+
+CANDIDATES = 8192
+"""Days drawn from the chain to fit the tilt, and at a time when sampling."""
+
+STEEPEST_TILT = 0.999
+"""Candidates with a weight beyond this quantile count as if they had it, which bounds the time sampling takes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rhythm:
+    """Everything a day's pattern is drawn from; a function of noisy statistics and public priors only."""
+
+    steps: int
+    start: Floats
+    """[role] at the first step."""
+    hazard: Floats
+    """[role, age class, block] of leaving after a step."""
+    heading: Floats
+    """[role, where to]."""
+    tilt: Floats
+    """Log weight of each trait of a day."""
+    ceiling: float
+    """Largest log weight that is told apart."""
+
+    def draw(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers]:
+        """`n` day patterns: labels by time spent, and how many labels each has."""
+        parts: list[tuple[Labels, Integers]] = []
+        found = 0
+        while found < n:
+            label, n_labels, weight = self._candidates(CANDIDATES, generator)
+            keep = np.log(generator.random(CANDIDATES)) < weight - self.ceiling
+            parts.append((label[keep], n_labels[keep]))
+            found += int(keep.sum())
+        return np.concatenate([part[0] for part in parts])[:n], np.concatenate([part[1] for part in parts])[:n]
+
+    def _candidates(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers, Floats]:
+        label, n_labels = _ranked(_walk(n, self.steps, self.start, self.hazard, self.heading, generator))
+        return label, n_labels, self.tilt[traits_of_days(label, n_labels)].sum(axis=1)
+
+
+def people_counted(noisy: Statistics, epsilon: float) -> float:
+    """How many people there are, from the statistics to which each adds one; at least one."""
+    mains = noisy.people("regions")[: len(noisy.values["regions"]) // 2]
+    estimates = [2 * mains.sum()]
+    precisions = [1 / (4 * len(mains) * noise_scale("regions", epsilon) ** 2)]
+    for name in ("slots", "slots_by_age", "traits"):
+        values = noisy.people(name)
+        estimates.append(values.sum())
+        precisions.append(1 / (len(values) * noise_scale(name, epsilon) ** 2))
+    return max(1.0, float(np.average(estimates, weights=precisions)))
+
+
+def shrunk(noisy: Floats, prior: Floats, *, scale: float, people: float) -> Floats:
+    """The noisy sums drawn towards what the prior expects, the more so the wider the noise; never below a trace of it."""
+    expected = prior * people
+    trust = (PRIOR_SPREAD * expected) ** 2
+    trust /= trust + 2 * scale**2
+    return np.maximum(expected + trust * (noisy - expected), 0.05 * expected)
+
+
+def fit_rhythm(noisy: Statistics, *, epsilon: float, steps: int, generator: np.random.Generator) -> Rhythm:
+    """Post-processing of noisy statistics: the chain, then the tilt that brings its days to the measured traits."""
+    people = people_counted(noisy, epsilon)
+    sums = {
+        name: shrunk(noisy.people(name), np.array(prior), scale=noise_scale(name, epsilon), people=people)
+        for name, prior in PRIORS.items()
+    }
+    leaving, slots = sums["leaving_by_block"].reshape(ROLES, BLOCKS), sums["slots"].reshape(ROLES, BLOCKS)
+    by_age, slots_by_age = sums["leaving_by_age"].reshape(ROLES, AGES), sums["slots_by_age"].reshape(ROLES, AGES)
+    per_step = MOVES_PER_STEP * steps  # moves count in tenths of a day, slots in steps of one
+    block_rate = leaving / slots / per_step
+    age_rate = by_age / slots_by_age / per_step
+    overall = leaving.sum(axis=1) / slots.sum(axis=1) / per_step
+    hazard = age_rate[:, :, None] * block_rate[:, None, :] / overall[:, None, None]
+    heading = sums["heading"].reshape(ROLES, TO_ROLES)
+    chain = Rhythm(
+        steps=steps,
+        start=slots[:, 0] / slots[:, 0].sum(),
+        hazard=np.clip(hazard, 1e-4, 0.95),
+        heading=heading / heading.sum(axis=1, keepdims=True),
+        tilt=np.zeros(TRAIT_OFFSETS[-1]),
+        ceiling=0.0,
+    )
+    return _tilted(chain, noisy, epsilon=epsilon, people=people, generator=generator)
+
+
+MOVES_PER_STEP = 0.1
+
+
+def _tilted(
+    chain: Rhythm, noisy: Statistics, *, epsilon: float, people: float, generator: np.random.Generator
+) -> Rhythm:
+    """Maximum entropy relative to the chain: constraints on traits, each held only as tightly as its noise allows."""
+    label, n_labels, _ = chain._candidates(CANDIDATES, generator)
+    traits = traits_of_days(label, n_labels)
+    size = int(TRAIT_OFFSETS[-1])
+    shown = np.zeros((CANDIDATES, size))
+    np.put_along_axis(shown, traits, 1.0, axis=1)
+    wanted = noisy.people("traits") * len(TRAITS) / people
+    variance = PRIOR_DAYS * 2 * (noise_scale("traits", epsilon) * len(TRAITS) / people) ** 2 + 1e-4
+    tilt = np.zeros(size)
+    for _ in range(25):
+        weight = np.exp(shown @ tilt - np.max(shown @ tilt))
+        weight /= weight.sum()
+        mean = weight @ shown
+        gradient = mean - wanted + variance * tilt
+        curvature = (shown * weight[:, None]).T @ shown - np.outer(mean, mean)
+        step = np.linalg.solve(curvature + (variance + 1e-6) * np.eye(size), gradient)
+        tilt = tilt - np.clip(step, -1.0, 1.0)
+        if np.abs(step).max() < 1e-4:
+            break
+    ceiling = float(np.quantile(shown @ tilt, STEEPEST_TILT))
+    return Rhythm(chain.steps, chain.start, chain.hazard, chain.heading, tilt, ceiling)
+
+
+def _ranked(walked: Labels) -> tuple[Labels, Integers]:
+    """Labels again by the time really spent, since a day may turn out otherwise than its roles were meant."""
+    label, _, n_labels = label_days(walked.astype(np.int32))
+    return label, n_labels
+
+
+@njit(cache=True)
+def _pick(shares: Floats, u: float) -> int:
+    total = 0.0
+    for k in range(len(shares)):
+        total += shares[k]
+        if u < total:
+            return k
+    return len(shares) - 1
+
+
+@njit(cache=True)
+def _walk(  # noqa: PLR0917
+    n: int, steps: int, start: Floats, hazard: Floats, heading: Floats, generator: np.random.Generator
+) -> NDArray[np.int16]:
+    days = np.empty((n, steps), dtype=np.int16)
+    for row in range(n):
+        label = _pick(start, generator.random())
+        following = 3 if label == OTHER else 2  # the next label nobody has been to
+        age = 0
+        for step in range(steps):
+            age += 1
+            days[row, step] = label
+            now = role(label)
+            if generator.random() >= hazard[now, age_class(age), step * BLOCKS // steps]:
+                continue
+            to = _pick(heading[now], generator.random())
+            before = label
+            if to < OTHER:
+                label = to
+            elif to == OTHER or following == 2 or (following == 3 and now == OTHER):
+                label = following
+                following += 1
+            else:
+                while label == before:
+                    label = 2 + int(generator.random() * (following - 2))
+            if label != before:
+                age = 0
+    return days

@@ -1,0 +1,120 @@
+"""The aggregate mobility model: how a population moves, with a stated share of smoothing by distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate.core.parameters import share
+from murmurate.core.space import Floats, Integers, Space
+from murmurate.errors import InputError, ParameterError
+
+MOST_PLACES = 6000
+"""A model is a matrix of places by places; beyond this, take larger cells."""
+
+_NEAREST_KM = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """Visits and steps of a population over `places` of a space; every row of steps is a distribution."""
+
+    steps: Floats
+    """[from, to]: one step of the day, smoothed."""
+    visits: Floats
+    """[place], smoothed a little so that none is impossible."""
+    kernel: Floats
+    """[from, to]: the smoothing alone, max(1 km, d)^-2 normalised."""
+    lat: Floats
+    lng: Floats
+    smoothing: float
+    """Share of a row's mass that is smoothing; the paper's epsilon says nothing of it."""
+
+    @classmethod
+    def of(
+        cls,
+        place: NDArray[np.int32],
+        space: Space,
+        n_places: int,
+        *,
+        smoothing: float = 0.05,
+        person: Integers | None = None,
+    ) -> Aggregate:
+        """From daily traces [row, step]; with `person`, people weigh the same however many days they have."""
+        share("smoothing", smoothing)
+        if n_places > MOST_PLACES:
+            raise ParameterError(
+                f"an aggregate model holds at most {MOST_PLACES:,} places; this space has {n_places:,}. Take larger cells."
+            )
+        lat, lng = space.centre(np.arange(n_places))
+        weight = np.ones(len(place)) if person is None else 1.0 / np.bincount(person)[person]
+        counts, visited = _count(place, weight, n_places)
+        kernel = distance_kernel(lat, lng)
+        return cls._from_counts(counts, visited, kernel, lat, lng, smoothing)
+
+    @classmethod
+    def _from_counts(  # noqa: PLR0917
+        cls, counts: Floats, visited: Floats, kernel: Floats, lat: Floats, lng: Floats, smoothing: float
+    ) -> Aggregate:
+        if visited.sum() <= 0:
+            raise InputError("an aggregate model needs at least one daily trace; got none.")
+        rows = counts.sum(axis=1, keepdims=True)
+        empirical = np.divide(counts, rows, out=np.zeros_like(counts), where=rows > 0)
+        steps = np.where(rows > 0, (1 - smoothing) * empirical + smoothing * kernel, kernel)
+        visits = 0.99 * visited / visited.sum() + 0.01 / len(visited)
+        return cls(steps, visits, kernel, lat, lng, smoothing)
+
+    def log_steps(self, gap: int) -> Floats:
+        """Logarithm of the probabilities over `gap` steps."""
+        return np.log(np.linalg.matrix_power(self.steps, gap))
+
+    def log_visits(self) -> Floats:
+        """Logarithm of the visiting probabilities."""
+        return np.log(self.visits)
+
+    def mixed_with(self, place: NDArray[np.int32], *, weight: float) -> Aggregate:
+        """This model with the moves of some traces given `weight` in the rows they visit."""
+        counts, visited = _count(place, np.ones(len(place)), len(self.visits))
+        rows = counts.sum(axis=1)
+        steps = self.steps.copy()
+        there = rows > 0
+        steps[there] = (1 - weight) * steps[there] + weight * counts[there] / rows[there, None]
+        visits = (1 - weight) * self.visits + weight * visited / visited.sum()
+        return Aggregate(steps, visits, self.kernel, self.lat, self.lng, self.smoothing)
+
+    def distance_m(self, one: NDArray[np.integer], other: NDArray[np.integer]) -> Floats:
+        """Metres between places."""
+        from murmurate.spaces.sphere import great_circle_m
+
+        return great_circle_m(self.lat[one], self.lng[one], self.lat[other], self.lng[other])
+
+
+def distance_kernel(lat: Floats, lng: Floats) -> Floats:
+    """[from, to]: max(1 km, d)^-2, rows normalised."""
+    return _kernel(tuple(lat.tolist()), tuple(lng.tolist())).copy()
+
+
+@lru_cache(maxsize=2)
+def _kernel(lat: tuple[float, ...], lng: tuple[float, ...]) -> Floats:
+    from murmurate.spaces.sphere import great_circle_m
+
+    y, x = np.array(lat), np.array(lng)
+    far_km = great_circle_m(y[:, None], x[:, None], y[None, :], x[None, :]) / 1000
+    kernel = np.maximum(_NEAREST_KM, far_km) ** -2.0
+    return kernel / kernel.sum(axis=1, keepdims=True)
+
+
+@njit(cache=True)
+def _count(place: NDArray[np.int32], weight: Floats, n_places: int) -> tuple[Floats, Floats]:
+    counts = np.zeros((n_places, n_places))
+    visited = np.zeros(n_places)
+    for row in range(len(place)):
+        for step in range(place.shape[1]):
+            visited[place[row, step]] += weight[row]
+            if step:
+                counts[place[row, step - 1], place[row, step]] += weight[row]
+    return counts, visited
