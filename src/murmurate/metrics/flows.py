@@ -55,7 +55,7 @@ def od_emd(comparison: Comparison, *, sampled: int = SAMPLED, workers: int = 1) 
         better="neither",
         unit="m",
         family=FAMILY,
-        note="between disjoint samples of the originals: what a second sample of the same city gives",
+        note="between disjoint samples of the originals, at most half of an hour each: what a second sample gives",
     )
     by_hour = [
         Score(name=f"od_emd.hour_{hour:02d}", value=value, better="lower", unit="m", family=FAMILY, n=n)
@@ -123,6 +123,8 @@ def earth_mover_m(one: Floats, other: Floats) -> float:
     from scipy.optimize import linear_sum_assignment
     from scipy.spatial.distance import cdist
 
+    if one.var(axis=0).sum() < other.var(axis=0).sum():
+        one, other = other, one  # the value is the same; the solver is about twice as fast with the wider side as rows
     cost = cdist(one[:, :2], other[:, :2])
     cost += cdist(one[:, 2:], other[:, 2:])
     rows, columns = linear_sum_assignment(cost)
