@@ -57,7 +57,9 @@ def test_no_trips_still_give_a_law():
     empty = CellTrips(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64))
     law = fit_ends(empty, rows=3, columns=3, hours=24, noise=Noise(scale=5.0), rng=noise.seeded(1))
     source, destination, hour = law.sample(100, np.random.default_rng(1))
-    assert (source < 9).all() and (destination < 9).all() and (hour < 24).all()
+    assert (source < 9).all()
+    assert (destination < 9).all()
+    assert (hour < 24).all()
 
 
 def test_shrinking_beats_both_the_prior_and_the_counts():

@@ -14,7 +14,8 @@ COLUMNS = 20
 def test_rings_grow_and_the_corner_is_the_last():
     cells = np.arange(400)
     found = rings(np.zeros(400, np.int64), cells, COLUMNS)
-    assert found[0] == 0 and found[1] == 1
+    assert found[0] == 0
+    assert found[1] == 1
     assert found.max() == n_rings_of(20, COLUMNS) - 1
 
 

@@ -14,6 +14,7 @@ from murmurate.spaces import parse
 NAMES: dict[str, str] = {
     "geoind": "murmurate.mechanisms.geoind:GeoIndistinguishability",
     "dp_loc": "murmurate.mechanisms.dp_loc:DPLoc",
+    "ngram": "murmurate.mechanisms.ngram:NGram",
 }
 """Registry name -> module:class. One line a mechanism."""
 

@@ -7,6 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.core.space import Integers
+from murmurate.synthesis.draws import State, start_state, uniform
 from murmurate.synthesis.moves import MoveWeights, Neighbourhood
 from murmurate.synthesis.sequences import CellTrips
 
@@ -56,17 +57,6 @@ def sample_paths(
     return sorted_trips.take(back)
 
 
-@njit(cache=True, inline="always")
-def _uniform(state: NDArray[np.uint64]) -> float:
-    """xorshift64*: post-processing draws, no privacy claim rests on them."""
-    x = state[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    state[0] = x
-    return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) / 9007199254740992.0
-
-
 @njit(cache=True)
 def straight(path: Integers, source: int, destination: int, columns: int, reach: int) -> int:
     """Fill in the straight line between two cells in steps within reach; equal cells visit a neighbour between."""
@@ -113,7 +103,7 @@ def _walk(  # noqa: PLR0917
     slot_of: Integers,
     used: Integers,
     n_used: int,
-    state: NDArray[np.uint64],
+    state: State,
     shape: Shape,
     tables: Tables,
 ) -> tuple[int, int]:
@@ -134,7 +124,7 @@ def _walk(  # noqa: PLR0917
         total = row[side * side - 1]
         if total <= 0 or (length == 1 and total <= row[side * side // 2] - row[side * side // 2 - 1]):
             return 0, n_used
-        at = int(np.searchsorted(row, np.float32(_uniform(state) * total), side="right"))
+        at = int(np.searchsorted(row, np.float32(uniform(state) * total), side="right"))
         if at == side * side:  # rounding put the draw on the total itself
             at -= 1
         while at > 0 and row[at] == row[at - 1]:
@@ -160,10 +150,7 @@ def _sample(  # noqa: PLR0917
     slot_of = np.full(n_cells, -1, dtype=np.int64)
     used = np.empty(n_cells, dtype=np.int64)
     n_used = 0
-    state = np.empty(1, dtype=np.uint64)
-    state[0] = np.uint64(seed) | np.uint64(1)
-    for _ in range(8):
-        _uniform(state)
+    state = start_state(seed)
     lengths = np.empty(len(sources), dtype=np.int64)
     cells = np.empty(max(16, 12 * len(sources)), dtype=np.int64)
     path = np.empty(longest + 3, dtype=np.int64)

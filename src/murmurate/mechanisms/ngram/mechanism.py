@@ -1,0 +1,142 @@
+"""NGRAM: trips from noisy variable-length grams, under pure differential privacy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from murmurate.core.bounding import units_of_trips
+from murmurate.core.guarantee import DP, Unit
+from murmurate.core.parameters import one_of, positive, whole
+from murmurate.core.space import Integers
+from murmurate.core.trips import Trips
+from murmurate.errors import InputError, ParameterError
+from murmurate.ingest.discretise import to_cells
+from murmurate.mechanisms.ngram.model import NGramModel, load_model
+from murmurate.mechanisms.ngram.tree import grow_tree
+from murmurate.spaces.grid import Grid
+
+if TYPE_CHECKING:
+    from murmurate.noise import Randomness
+
+
+@dataclass(frozen=True, kw_only=True)
+class NGram:
+    """Counts grams of visited cells with Laplace noise and walks over those that are worth it.
+
+    Guarantee
+        epsilon-differential privacy for one unit, add or remove. A trip is cut to `l_max` symbols, so it changes the
+        counts of each level by at most `l_max`, and the budgets along any path of the tree add to epsilon.
+
+    >>> NGram(epsilon=1.0, space=Grid(60.1, 24.8, 60.3, 25.1, 1000)).guarantee().delta
+    0.0
+    """
+
+    name: ClassVar[str] = "ngram"
+    needs: ClassVar[frozenset[str]] = frozenset({"time", "coordinates"})
+    emits: ClassVar[tuple[str, ...]] = ("lat", "lng", "cell")
+    paired: ClassVar[bool] = False
+    local: ClassVar[bool] = False
+    example: ClassVar[dict[str, Any]] = {"epsilon": 2.0, "space": "grid", "n_out": 1000}
+
+    epsilon: float
+    space: Grid
+    unit: str = "trip"
+    max_trips: int | None = None
+    """Trips read of each person or person-day; needed where the unit is not the trip."""
+    n_out: int | None = None
+    """Trips to release; None: the noisy count of trip ends (1 where that count is not clear of its noise)."""
+    l_max: int = 20
+    """Symbols kept of a trip, its end included; the rest is cut off."""
+    n_max: int = 5
+    """The longest gram."""
+    slot_s: int = 60
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon, at_most=100)
+        one_of("unit", self.unit, ("trip", "user_day", "user"))
+        for name in ("n_out", "max_trips"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name))
+        if (self.max_trips is None) != (self.unit == "trip"):
+            raise ParameterError(
+                f"max_trips says how many trips of each {self.unit} are read: give it for unit user_day or user, and leave "
+                f"it out for unit trip; got unit={self.unit!r} and max_trips={self.max_trips!r}."
+            )
+        whole("l_max", self.l_max, at_least=3, at_most=10_000)
+        whole("n_max", self.n_max, at_most=20)
+        whole("slot_s", self.slot_s, at_most=3600)
+        if not isinstance(self.space, Grid):
+            raise ParameterError(
+                "ngram works on a public grid: give space=Grid(...) or --space grid:SOUTH,WEST,NORTH,EAST:CELL_M; "
+                f"got {self.space!r}."
+            )
+
+    def bounds(self) -> Unit:
+        """The unit and its public bound."""
+        return Unit(name=self.unit, max_trips=self.max_trips)  # type: ignore[arg-type]
+
+    def guarantee(self) -> DP:
+        """Pure epsilon for the unit."""
+        return DP(
+            epsilon=self.epsilon,
+            unit=self.bounds(),
+            assumptions=("the grid, l_max and n_max are public and were not chosen by looking at these data",),
+        )
+
+    def statement(self) -> tuple[str, ...]:
+        return (
+            f"These are synthetic sequences of cells of a public grid ({self.space.describe()}): no row belongs to a person.",
+            f"They repeat what frequent grams of up to {self.n_max} cells show; trips were cut to {self.l_max - 1} cells, and "
+            "they carry neither times nor destinations.",
+        )
+
+    def expected_error(self) -> str:
+        scale = self.l_max * (self.max_trips or 1) * self.n_max / self.epsilon
+        return (
+            f"Cells are counted with Laplace noise of scale about {scale:.0f} visits, and cells visited fewer than about "
+            f"{scale * np.log(max(self.space.n_cells / 2, 2)):.0f} times vanish."
+        )
+
+    def fit(self, private: Trips, rng: Randomness) -> NGramModel:
+        """Spend the guarantee once; the model can then be sampled for free."""
+        units = units_of_trips(private, self.bounds())
+        most = self.max_trips or 1
+        if len(units) and int(np.bincount(units).max()) > most:
+            raise InputError(
+                f"a {self.unit} has more than the {most} trips its guarantee is priced for.",
+                "Go through murmurate.release or murmurate.fit, which draw at most max_trips of each.",
+            )
+        cells = to_cells(private, self.space, slot_s=self.slot_s)
+        symbols, offsets = ended(cells.cell, cells.offsets, end=self.space.n_cells, l_max=self.l_max)
+        tree = grow_tree(
+            symbols, offsets, n_symbols=self.space.n_cells + 1, n_max=self.n_max, epsilon=self.epsilon,
+            reach=float(self.l_max * most), rng=rng,
+        )  # fmt: skip
+        return NGramModel(tree, self.space, self.l_max, private.time_zone)
+
+    def apply(self, private: Trips, rng: Randomness) -> Trips:
+        """Fit, then draw `n_out` trips (or as many as the noisy count says)."""
+        model = self.fit(private, rng)
+        return model.sample(self.n_out or max(1, round(model.n)), rng)
+
+    def load(self, path: Path) -> NGramModel:
+        """Read back a saved model."""
+        return load_model(path)
+
+
+def ended(cells: Integers, offsets: Integers, *, end: int, l_max: int) -> tuple[Integers, Integers]:
+    """Sequences cut to `l_max` symbols of which the last is the terminal one.
+
+    >>> ended(np.array([3, 4, 5, 6, 1]), np.array([0, 4, 5]), end=9, l_max=3)
+    (array([3, 4, 9, 1, 9]), array([0, 3, 5]))
+    """
+    sizes = np.minimum(np.diff(offsets), l_max - 1)
+    out = np.concatenate([[0], np.cumsum(sizes + 1)]).astype(np.int64)
+    symbols = np.full(int(out[-1]), end, dtype=np.int64)
+    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    symbols[np.repeat(out[:-1], sizes) + within] = cells[np.repeat(offsets[:-1], sizes) + within]
+    return symbols, out
