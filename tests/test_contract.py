@@ -11,13 +11,13 @@ import polars as pl
 import pytest
 
 import murmurate as mm
+from exploding import Guarded, TouchedTooEarly
 from murmurate import mechanisms, noise
 from murmurate.core.guarantee import DP, GeoInd, NoGuarantee, Unit, from_json, to_json
 from murmurate.core.manifest import read_manifest
 from murmurate.core.parameters import public_parameters
 from murmurate.core.trips import Trips
 from murmurate.errors import MurmurateError, ParameterError
-from exploding import Guarded, TouchedTooEarly
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "mechanisms"
 HEADINGS = ("Claim", "Unit", "Assumptions", "Algorithm", "Cost", "Known weaknesses", "Where we differ from the paper")
@@ -206,8 +206,10 @@ class Leaky:
 
 
 def test_a_talkative_statement_is_caught(city, other_city_trips, tmp_path):
-    texts = [(release(Leaky(), private, tmp_path / f"out{k}").folder / "statement.md").read_text()
-             for k, private in enumerate((city.trips, other_city_trips))]
+    texts = [
+        (release(Leaky(), private, tmp_path / f"out{k}").folder / "statement.md").read_text()
+        for k, private in enumerate((city.trips, other_city_trips))
+    ]
     assert texts[0] != texts[1]
 
 

@@ -30,8 +30,16 @@ def folder(tmp_path):
 
 def run(folder, *arguments, **options):
     environment = {**os.environ, "MURMURATE_STATE": str(folder / "state"), "NO_COLOR": "1"}
-    return subprocess.run([sys.executable, "-m", "murmurate", *map(str, arguments)], cwd=folder, capture_output=True, text=True,
-                          env=environment, timeout=120, check=False, **options)
+    return subprocess.run(
+        [sys.executable, "-m", "murmurate", *map(str, arguments)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=120,
+        check=False,
+        **options,
+    )
 
 
 SETTINGS = ("--set", "epsilon=1", "--set", "radius_m=200", "--set", "max_points=10")
@@ -52,7 +60,17 @@ def test_a_stranger_with_a_csv_gets_a_release(folder):
 
 def test_the_budget_ends(folder):
     for k in range(3):
-        done = run(folder, "release", "geoind", "--in", "trips.csv", "--out", f"out{k}", *SETTINGS, *(["--limit", "0.1"] if k == 0 else []))
+        done = run(
+            folder,
+            "release",
+            "geoind",
+            "--in",
+            "trips.csv",
+            "--out",
+            f"out{k}",
+            *SETTINGS,
+            *(["--limit", "0.1"] if k == 0 else []),
+        )
     assert done.returncode == 3 and "remain" in done.stderr
     assert not (folder / "out2").exists()
 
@@ -67,23 +85,38 @@ def test_a_named_ledger_gives_a_notice(folder):
     assert done.returncode == 0 and "no limit" in done.stderr
 
 
-@pytest.mark.parametrize(("arguments", "code", "said"), [
-    (["release", "geoid", "--in", "trips.csv", "--out", "o"], 2, "geoind"),
-    (["release", "geoind", "--in", "trips.csv", "--out", "o", "--set", "epsilon=0", "--set", "radius_m=1"], 2, "epsilon"),
-    (["release", "geoind", "--in", "trips.csv", "--out", "o", "--set", "epsilon=nan", "--set", "radius_m=1"], 2, "epsilon"),
-    (["release", "geoind", "--in", "trips.csv", "--out", "o", "--set", "epsilon=-inf", "--set", "radius_m=1"], 2, "epsilon"),
-    (["release", "geoind", "--in", "trips.csv", "--out", "o", "--set", "epsilno=1"], 2, "epsilon"),
-    (["release", "geoind", "--in", "nowhere.csv", "--out", "o", *SETTINGS], 2, "nowhere.csv"),
-    (["release", "geoind", "--in", "trips.csv", "--out", ".", *SETTINGS], 2, "exists already"),
-    (["release", "geoind", "--in", "trips.csv", *SETTINGS], 2, "--out"),
-    (["release", "geoind", "--in", "trips.csv", "--out", "o", *SETTINGS, "--link", "user", "--ledger", "l.sqlite"], 2, "unit='user'"),
-    (["release", "geoind", "--in", "trips.csv", "--out", "o", *SETTINGS, "--set", "seed=1", "--ledger", "l.sqlite"], 3, "seed"),
-    (["release", "missing.toml"], 2, "missing.toml"),
-    (["verify", "."], 4, "manifest.json"),
-    (["list", "mechanism"], 2, "mechanisms"),
-    (["ledger", "show", "nobody"], 3, "nobody"),
-    (["frobnicate"], 2, "frobnicate"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["release", "geoid", "--in", "trips.csv", "--out", "o"], 2, "geoind"),
+        (["release", "geoind", "--in", "trips.csv", "--out", "o", "--set", "epsilon=0", "--set", "radius_m=1"], 2, "epsilon"),
+        (["release", "geoind", "--in", "trips.csv", "--out", "o", "--set", "epsilon=nan", "--set", "radius_m=1"], 2, "epsilon"),
+        (
+            ["release", "geoind", "--in", "trips.csv", "--out", "o", "--set", "epsilon=-inf", "--set", "radius_m=1"],
+            2,
+            "epsilon",
+        ),
+        (["release", "geoind", "--in", "trips.csv", "--out", "o", "--set", "epsilno=1"], 2, "epsilon"),
+        (["release", "geoind", "--in", "nowhere.csv", "--out", "o", *SETTINGS], 2, "nowhere.csv"),
+        (["release", "geoind", "--in", "trips.csv", "--out", ".", *SETTINGS], 2, "exists already"),
+        (["release", "geoind", "--in", "trips.csv", *SETTINGS], 2, "--out"),
+        (
+            ["release", "geoind", "--in", "trips.csv", "--out", "o", *SETTINGS, "--link", "user", "--ledger", "l.sqlite"],
+            2,
+            "unit='user'",
+        ),
+        (
+            ["release", "geoind", "--in", "trips.csv", "--out", "o", *SETTINGS, "--set", "seed=1", "--ledger", "l.sqlite"],
+            3,
+            "seed",
+        ),
+        (["release", "missing.toml"], 2, "missing.toml"),
+        (["verify", "."], 4, "manifest.json"),
+        (["list", "mechanism"], 2, "mechanisms"),
+        (["ledger", "show", "nobody"], 3, "nobody"),
+        (["frobnicate"], 2, "frobnicate"),
+    ],
+)
 def test_bad_input_ends_in_a_sentence_and_a_code(folder, arguments, code, said):
     done = run(folder, *arguments)
     assert done.returncode == code, done.stdout + done.stderr
@@ -100,7 +133,12 @@ def test_a_damaged_ledger_spends_nothing(folder):
 
 def test_explain_shows_every_default_and_spends_nothing(folder):
     done = run(folder, "release", "geoind", "--in", "trips.csv", "--out", "out", *SETTINGS, "--explain")
-    assert done.returncode == 0 and "max_points = 10" in done.stdout and "unit" in done.stdout and "Nothing was spent" in done.stdout
+    assert (
+        done.returncode == 0
+        and "max_points = 10" in done.stdout
+        and "unit" in done.stdout
+        and "Nothing was spent" in done.stdout
+    )
     assert not (folder / "state").exists()
     (folder / "again.toml").write_text(done.stdout)
     again = run(folder, "release", "again.toml", "--ledger", "l.sqlite")
@@ -145,10 +183,14 @@ def test_ctrl_c_leaves_no_half_release(folder):
         "def slow(self, private, rng):\n"
         "    print('reading', flush=True); time.sleep(60); return real(self, private, rng)\n"
         "G.apply = slow\n"
-        "sys.argv = ['murmurate', 'release', 'geoind', '--in', 'trips.csv', '--out', 'out', '--set', 'epsilon=1', '--set', 'radius_m=200',"
+        "sys.argv = ['murmurate', 'release', 'geoind', '--in', 'trips.csv', '--out', 'out', '--set', 'epsilon=1',"
+        " '--set', 'radius_m=200',"
         " '--set', 'max_points=10', '--ledger', 'l.sqlite']\n"
-        "from murmurate.cli import main\nmain()\n")
-    process = subprocess.Popen([sys.executable, "-c", script], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        "from murmurate.cli import main\nmain()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None and process.stdout.readline().strip() == "reading"
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from murmurate import noise
-from murmurate.core import pseudonyms
+from murmurate.core import shuffle
 from murmurate.core.pseudonyms import write_trips
 from murmurate.core.trips import Trips
 
@@ -44,7 +44,8 @@ def test_only_what_a_mechanism_emits_leaves(tmp_path):
 def test_no_original_name_is_in_the_bytes(tmp_path):
     written(tmp_path, [made()])
     content = (tmp_path / "data.parquet").read_bytes()
-    assert b"person" not in content and b"secret" not in content
+    assert b"person" not in content
+    assert b"secret" not in content
 
 
 def test_every_trip_arrives_whole_and_in_order(tmp_path):
@@ -79,7 +80,9 @@ def test_order_tells_nothing_of_who_is_who(tmp_path):
 def test_parts_and_buckets_change_nothing_but_names(tmp_path, monkeypatch):
     trips = made()
     whole = written(tmp_path, [trips])
-    monkeypatch.setattr(pseudonyms, "POINTS_PER_BUCKET", 20)
+    monkeypatch.setattr(shuffle, "HELD_POINTS", 10)
+    monkeypatch.setattr(shuffle, "POINTS_PER_BUCKET", 20)
+    monkeypatch.setattr(shuffle, "POINTS_PER_GROUP", 7)
     (tmp_path / "data.parquet").unlink()
     parts = written(tmp_path, trips.partitions(10), n_points=trips.n_points)
     assert sorted(whole["lat"].to_list()) == sorted(parts["lat"].to_list())

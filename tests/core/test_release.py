@@ -12,10 +12,19 @@ from murmurate.errors import OutputError, VerifyError
 
 
 def manifest(**changes):
-    return Manifest(**{
-        "release_id": "00", "kind": "trips", "mechanism": "geoind", "parameters": {"epsilon": 1.0},
-        "guarantee": GeoInd(epsilon_per_m=0.01, unit=Unit(name="trip", max_points=5), radius_m=100.0, assumptions=("Times are public.",)),
-        "statement": ("Times are not protected.",), **changes})
+    return Manifest(
+        **{
+            "release_id": "00",
+            "kind": "trips",
+            "mechanism": "geoind",
+            "parameters": {"epsilon": 1.0},
+            "guarantee": GeoInd(
+                epsilon_per_m=0.01, unit=Unit(name="trip", max_points=5), radius_m=100.0, assumptions=("Times are public.",)
+            ),
+            "statement": ("Times are not protected.",),
+            **changes,
+        }
+    )
 
 
 def sealed(folder):
@@ -56,17 +65,20 @@ def test_a_full_disk_is_told(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("break_it", "match"), [
-    (lambda f: (f / "data.parquet").write_bytes(b"rowz"), "was changed"),
-    (lambda f: (f / "data.parquet").unlink(), "missing"),
-    (lambda f: (f / "more").write_text("x"), "not in the manifest"),
-    (lambda f: (f / "statement.md").write_text("all is well"), "statement"),
-    (lambda f: (f / "manifest.json").unlink(), "no manifest.json"),
-    (lambda f: (f / "manifest.json").write_text("{"), "cannot be read"),
-    (lambda f: (f / "manifest.json").write_text("[1]"), "cannot be read"),
-    (lambda f: (f / "manifest.json").write_text('{"format": 99}'), "format 99"),
-    (lambda f: (f / "manifest.json").write_text('{"format": 1}'), "schema"),
-])
+@pytest.mark.parametrize(
+    ("break_it", "match"),
+    [
+        (lambda f: (f / "data.parquet").write_bytes(b"rowz"), "was changed"),
+        (lambda f: (f / "data.parquet").unlink(), "missing"),
+        (lambda f: (f / "more").write_text("x"), "not in the manifest"),
+        (lambda f: (f / "statement.md").write_text("all is well"), "statement"),
+        (lambda f: (f / "manifest.json").unlink(), "no manifest.json"),
+        (lambda f: (f / "manifest.json").write_text("{"), "cannot be read"),
+        (lambda f: (f / "manifest.json").write_text("[1]"), "cannot be read"),
+        (lambda f: (f / "manifest.json").write_text('{"format": 99}'), "format 99"),
+        (lambda f: (f / "manifest.json").write_text('{"format": 1}'), "schema"),
+    ],
+)
 def test_broken_folders_do_not_verify(tmp_path, break_it, match):
     folder = sealed(tmp_path / "out")
     assert open_release(folder).manifest.mechanism == "geoind"
@@ -86,5 +98,12 @@ def test_a_softened_guarantee_shows_in_the_statement(tmp_path):
 
 def test_statement_says_what_matters():
     text = statement_text(manifest(seeded=True, ids="kept"))
-    for part in ("e^(0.01 d)", "at most 5 points", "Times are public.", "Times are not protected.", "test or demo", "original identifiers"):
+    for part in (
+        "e^(0.01 d)",
+        "at most 5 points",
+        "Times are public.",
+        "Times are not protected.",
+        "test or demo",
+        "original identifiers",
+    ):
         assert part in text

@@ -47,7 +47,8 @@ def test_the_table_given_is_not_changed():
 
 def test_two_people_may_use_one_trip_name():
     trips = Trips(pl.DataFrame({"uid": ["a", "b"], "tid": [1, 1], "cell": [3, 4]}))
-    assert trips.n_trips == 2 and not trips.has_time and trips.carries() == {"cell"}
+    assert (trips.n_trips, trips.has_time) == (2, False)
+    assert trips.carries() == {"cell"}
 
 
 def test_sequences_keep_their_order():

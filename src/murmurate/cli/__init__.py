@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from importlib.metadata import version
@@ -50,6 +51,8 @@ def main() -> NoReturn:
     """Run the command line; every fault ends in a message and an exit code, never in a traceback."""
     from murmurate.cli.show import fault
 
+    # asking the kernel for huge pages can stall for seconds while it tidies memory; numpy reads this when first imported
+    os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
     signal.signal(signal.SIGTERM, _stop)
     try:
         code = app(standalone_mode=False)

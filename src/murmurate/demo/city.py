@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from murmurate.core.parameters import positive, whole
-from murmurate.core.space import Floats
+from murmurate.core.space import Floats, Space
 from murmurate.core.trips import Trips
 from murmurate.demo.journeys import Doors, Journeys, Roads, daily_places, open_doors, open_roads, travel
 from murmurate.demo.movement import Tracker, record
@@ -24,6 +24,7 @@ from murmurate.demo.plan import TIME_ZONE, Plan, to_degrees
 from murmurate.demo.weeks import PURPOSES
 from murmurate.errors import ParameterError
 from murmurate.spaces.grid import Grid
+from murmurate.spaces.plane import Plane
 from murmurate.spaces.road import RoadNetwork
 
 FIRST_DAY = datetime(2025, 5, 5, tzinfo=ZoneInfo(TIME_ZONE))
@@ -88,6 +89,11 @@ class City:
     def grid(self, cell_m: float = 250.0) -> Grid:
         """A public grid over the whole city."""
         return Grid(*self.box, cell_m)
+
+    def spaces(self, cell_m: float = 500.0) -> dict[str, Space]:
+        """The public spaces a mechanism may ask for by word: plane, grid, road."""
+        south, west, north, east = self.box
+        return {"plane": Plane((south + north) / 2, (west + east) / 2), "grid": self.grid(cell_m), "road": self.network}
 
     def outlines(self) -> dict[str, list[tuple[Floats, Floats]]]:
         """Sea, river and parks as closed rings of (lat, lng), for a base map."""

@@ -110,6 +110,13 @@ def test_changed_people_are_found(file):
             ledger.attach(Identity("two", ("c",)), "village", create=True)
 
 
+def test_a_lost_list_of_charged_releases_is_found(file):
+    drop_triggers(file)
+    raw(file, "delete from murmurate_charged where release_id = 'r3'")
+    with Ledger(file) as ledger, pytest.raises(LedgerDamaged, match="charged releases"):
+        ledger.verify()
+
+
 def test_a_line_lost_while_open_is_found(file):
     with Ledger(file) as ledger:
         drop_triggers(file)

@@ -19,12 +19,9 @@ if TYPE_CHECKING:
 def write_backup(store: Store, connection: sa.Connection, target: Path) -> None:
     """The ledger as of one moment, while others may be charging; an existing file is never replaced."""
     target = target.expanduser().absolute()
-    if target.exists():
+    made = not target.exists() and sqlite_file.create_whole(target, lambda draft: _fill(store, connection, draft))
+    if not made:
         raise LedgerError(f"the backup {target} exists already; name a new file.")
-    before = target.exists()
-    sqlite_file.create_whole(target, lambda draft: _fill(store, connection, draft))
-    if before or not target.exists():
-        raise LedgerError(f"the backup {target} could not be written.")
 
 
 def copy_before_migration(store: Store, connection: sa.Connection, version: int) -> Path:

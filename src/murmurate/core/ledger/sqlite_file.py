@@ -32,33 +32,37 @@ def refuse_damaged(path: Path) -> None:
         )
 
 
-def create_whole(path: Path, fill: Callable[[Path], None]) -> None:
-    """Make a file under another name, fill it, and only then give it its own, unless somebody else was first."""
+def create_whole(path: Path, fill: Callable[[Path], None]) -> bool:
+    """Make a file under another name, fill it, and only then give it its own; False where somebody else was first."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
         try:
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             fill(draft)
-            _give_name(draft, path)
+            made = _give_name(draft, path)
         finally:
             draft.unlink(missing_ok=True)
         _sync_folder(path.parent)
+        return made
     except OSError as error:
         raise LedgerError(
             f"no ledger can be made at {path}: {error.strerror or error}. Name a place you may write to."
         ) from None
 
 
-def _give_name(draft: Path, path: Path) -> None:
+def _give_name(draft: Path, path: Path) -> bool:
     try:
         os.link(draft, path)
     except FileExistsError:
-        return
+        return False
     except OSError:  # a file system without links: reserve the name, so that nobody's debits are ever replaced
-        with contextlib.suppress(FileExistsError):
+        try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            os.replace(draft, path)
+        except FileExistsError:
+            return False
+        os.replace(draft, path)
+    return True
 
 
 def copy_consistent(source: Path, target: Path) -> None:

@@ -1,0 +1,140 @@
+"""Puts trips into the order of their random names, in memory or through bucket files where they are many."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import numpy as np
+import polars as pl
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate.core.space import Integers
+from murmurate.core.trips import Trips
+
+Words = NDArray[np.uint64]
+Group = tuple[Words, Words, Integers, dict[str, NDArray[Any]]]
+"""uid and tid words and sizes of some trips, and the columns of their points."""
+
+HELD_POINTS = 24_000_000
+"""Up to here the points wait in memory (about 0.6 GB); beyond, in files by the first bits of the names."""
+POINTS_PER_BUCKET = 8_000_000
+POINTS_PER_GROUP = 1_000_000
+
+_FLOATS = ("lat", "lng")
+
+
+class Shuffle:
+    """Takes trips part by part, gives them back ordered by name; a context that leaves no file behind."""
+
+    def __init__(self, folder: Path, n_points: int | None) -> None:
+        held = n_points is not None and n_points <= HELD_POINTS
+        expected = n_points if n_points is not None else 64 * POINTS_PER_BUCKET
+        self.bits = 0 if held else max(1, int(np.ceil(np.log2(expected / POINTS_PER_BUCKET))))
+        self.kept: pl.DataFrame | None = None
+        """Original names, in the order the trips came in: studies only, and the manifest says so."""
+        self._folder = folder
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._files: dict[str, IO[bytes]] = {}
+        self._held: dict[str, list[NDArray[Any]]] = {}
+
+    def __enter__(self) -> Self:
+        if self.bits:
+            self._temporary = tempfile.TemporaryDirectory(dir=self._folder, prefix=".shuffle-")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for file in self._files.values():
+            file.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def keep(self, part: Trips) -> None:
+        """Remember the original names of the next part."""
+        first = part.offsets[:-1]
+        names = pl.DataFrame({name: part.table[name].gather(first).cast(pl.String) for name in ("uid", "tid")})
+        self.kept = names if self.kept is None else pl.concat([self.kept, names])
+
+    def add(self, part: Trips, columns: list[str], uids: Words, tids: Words) -> None:
+        """Take the trips of a part under these names."""
+        if self.kept is not None:  # kept names stay in the order they came in
+            uids = tids = np.arange(self.kept.height - part.n_trips, self.kept.height, dtype=np.uint64)
+        sizes = np.diff(part.offsets)
+        arrays: dict[str, NDArray[Any]] = {"uid": uids, "tid": tids, "size": sizes}
+        points = {name: part.time_us if name == "datetime" else part.table[name].to_numpy() for name in columns}
+        if not self.bits:
+            for name, array in {**arrays, **points}.items():
+                self._held.setdefault(name, []).append(array)
+            return
+        bucket = (uids >> np.uint64(64 - self.bits)).astype(np.int64)
+        order = np.argsort(bucket, kind="stable")
+        ends = np.searchsorted(bucket[order], np.arange(2**self.bits + 1))
+        for name, array in arrays.items():
+            self._append(name, array[order], ends)
+        point_ends = np.r_[0, np.cumsum(sizes[order])][ends]
+        for name, array in points.items():
+            self._append(name, _gather(np.ascontiguousarray(array), part.offsets, order, part.n_points), point_ends)
+
+    def groups(self, columns: list[str]) -> Iterator[Group]:
+        """The trips in the order of their names, about `POINTS_PER_GROUP` points at a time."""
+        for k in range(2**self.bits):
+            uids, tids, sizes = self._take("uid", k), self._take("tid", k), self._take("size", k)
+            values = {name: self._take(name, k) for name in columns}
+            order = np.lexsort((tids, uids))
+            offsets = np.r_[0, np.cumsum(sizes)].astype(np.int64)
+            ends = np.r_[0, np.cumsum(sizes[order])]
+            first = 0
+            while first < len(order):
+                last = max(first + 1, int(np.searchsorted(ends, ends[first] + POINTS_PER_GROUP, side="right")) - 1)
+                some = order[first:last]
+                n = int(ends[last] - ends[first])
+                yield (
+                    uids[some],
+                    tids[some],
+                    sizes[some],
+                    {name: _gather(array, offsets, some, n) for name, array in values.items()},
+                )
+                first = last
+
+    def _append(self, name: str, array: NDArray[Any], ends: Integers) -> None:
+        if self._temporary is None:
+            raise RuntimeError("a shuffle is used outside its context")
+        for k in range(2**self.bits):
+            if ends[k] < ends[k + 1]:
+                key = f"{name}-{k}"
+                if key not in self._files:
+                    self._files[key] = Path(self._temporary.name, key).open("wb")  # noqa: SIM115  closed by __exit__
+                self._files[key].write(array[ends[k] : ends[k + 1]].data.cast("B"))
+
+    def _take(self, name: str, k: int) -> NDArray[Any]:
+        """One column of one bucket; it can be taken once."""
+        if not self.bits:
+            parts = self._held.pop(name, [])
+            return np.concatenate(parts) if parts else np.empty(0, _dtype(name))
+        file = self._files.pop(f"{name}-{k}", None)
+        if file is None:
+            return np.empty(0, _dtype(name))
+        file.close()
+        values = np.fromfile(file.name, _dtype(name))
+        Path(file.name).unlink()
+        return values
+
+
+def _dtype(name: str) -> Any:
+    return np.uint64 if name in ("uid", "tid") else np.float64 if name in _FLOATS else np.int64
+
+
+@njit(cache=True, nogil=True)
+def _gather(values: NDArray[Any], offsets: Integers, order: Integers, n: int) -> NDArray[Any]:  # pragma: no cover
+    """The points of the trips, one trip after another in `order`."""
+    out = np.empty(n, values.dtype)
+    at = 0
+    for trip in order:
+        for row in range(offsets[trip], offsets[trip + 1]):
+            out[at] = values[row]
+            at += 1
+    return out
