@@ -28,11 +28,13 @@ class Server:
         command = [str(self.bin / tool), *arguments]
         if os.geteuid() == 0:  # the server refuses to run as root
             command = ["runuser", "-u", "postgres", "--", *command]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=self.folder, timeout=120)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=self.folder, timeout=300)
 
     def start(self) -> None:
         options = f"-k {self.folder} -c listen_addresses='' -c max_connections=100"
-        self.run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-l", str(self.folder / "log"), "-o", options, "start")
+        self.run(
+            "pg_ctl", "-D", str(self.folder / "data"), "-w", "-t", "240", "-l", str(self.folder / "log"), "-o", options, "start"
+        )
 
     def stop(self, mode: str = "fast") -> None:
         self.run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-m", mode, "stop")
