@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import polars as pl
 
 from murmurate import noise, runner
 from murmurate.core.bounding import bound
 from murmurate.core.guarantee import DP, FINER, GeoInd, Guarantee
+from murmurate.core.internal import Internal, PairingFile
 from murmurate.core.ledger import Ledger
 from murmurate.core.manifest import FILE, Manifest, hash_file
 from murmurate.core.mechanism import Learner, Mechanism, Payload
 from murmurate.core.parameters import public_parameters, whole
-from murmurate.core.pseudonyms import Link, Named, link_word, write_trips
+from murmurate.core.pseudonyms import Link, link_word, write_trips
 from murmurate.core.release import DATA, Release, check_free, new_folder, open_release, seal
 from murmurate.core.trips import Identity, Trips
 from murmurate.errors import GuaranteeRefused, InputError, LedgerError, MurmurateError, ParameterError, VerifyError
 
-PAIRING = "pairing.parquet"
 MODEL = "model"
 
 
@@ -75,23 +75,22 @@ def release(
     """Charge the ledger, run the mechanism on bounded private trips, and write the release folder.
 
     Without `out` the folder is a temporary one. `population` names whose budget is charged; a file nobody knows makes a
-    population of its own unless its people largely belong to another one.
+    population of its own unless its people largely belong to another one. `keep_pairing` keeps, beside the ledger, which
+    released trip came from which original: pairwise scores need it.
     """
     folder = _folder(out)
     rng = rng or noise.secure()
     guarantee = _checked(mechanism, private, link)
     name = ledger.population_of(private.identity, population=population, create=True, override_overlap=override_overlap)
     release_id = _charge(mechanism, guarantee, ledger, name, accept_no_guarantee=accept_no_guarantee, seeded=rng.seeded)
+    internal = Internal(ledger, release_id)
+    internal.note_source(private.identity.fingerprint)
     with new_folder(folder) as temporary:
-        if isinstance(private, Trips) or not mechanism.local:
-            whole_trips = private if isinstance(private, Trips) else _gathered(private)
-            payload = mechanism.apply(bound(whole_trips, guarantee.unit, rng), rng)
-            parts: Iterable[Trips] = [payload] if isinstance(payload, Trips) else []
-            n_points = payload.n_points if isinstance(payload, Trips) else 0
-        else:
-            payload, parts, n_points = None, _streamed(mechanism, guarantee, private, rng, workers), private.n_points
-        if isinstance(payload, Trips) or payload is None:
-            pairing = _PairingFile(ledger.internal_folder / release_id) if mechanism.paired and keep_pairing else None
+        payload = None if mechanism.local and not isinstance(private, Trips) else _applied(mechanism, guarantee, private, rng)
+        if payload is None or isinstance(payload, Trips):
+            parts = [payload] if payload is not None else _streamed(mechanism, guarantee, private, rng, workers)
+            pairing = PairingFile(internal) if mechanism.paired and keep_pairing and not keep_ids else None
+            n_points = (private if payload is None else payload).n_points
             write_trips(
                 parts,
                 temporary / DATA,
@@ -102,19 +101,16 @@ def release(
                 n_points=n_points,
                 on_part=pairing,
             )
-            if pairing:
+            if pairing is not None:
                 pairing.close()
         else:
             payload.write(temporary)
         manifest = seal(
             temporary,
-            Manifest(
-                release_id=release_id,
+            _manifest(
+                mechanism,
+                release_id,
                 kind=getattr(payload, "kind", "trips"),
-                mechanism=mechanism.name,
-                parameters=public_parameters(mechanism),
-                guarantee=guarantee,
-                statement=tuple(mechanism.statement()),
                 time_zone=private.time_zone,
                 link=link,
                 ids="kept" if keep_ids else "pseudonyms",
@@ -144,22 +140,12 @@ def fit(
     guarantee = _checked(mechanism, private, "none")
     name = ledger.population_of(private.identity, population=population, create=True, override_overlap=override_overlap)
     release_id = _charge(mechanism, guarantee, ledger, name, accept_no_guarantee=accept_no_guarantee, seeded=rng.seeded)
+    Internal(ledger, release_id).note_source(private.identity.fingerprint)
     with new_folder(folder) as temporary:
-        whole_trips = private if isinstance(private, Trips) else _gathered(private)
         (temporary / MODEL).mkdir()
-        mechanism.fit(bound(whole_trips, guarantee.unit, rng), rng).save(temporary / MODEL)
+        mechanism.fit(bound(_whole(private), guarantee.unit, rng), rng).save(temporary / MODEL)
         manifest = seal(
-            temporary,
-            Manifest(
-                release_id=release_id,
-                kind="model",
-                mechanism=mechanism.name,
-                parameters=public_parameters(mechanism),
-                guarantee=guarantee,
-                statement=tuple(mechanism.statement()),
-                time_zone=private.time_zone,
-                seeded=rng.seeded,
-            ),
+            temporary, _manifest(mechanism, release_id, kind="model", time_zone=private.time_zone, seeded=rng.seeded)
         )
     ledger.finish(release_id, hash_file(folder / FILE))
     return Release(folder, manifest, getattr(mechanism, "space", None))
@@ -252,20 +238,6 @@ def verify(folder: str | Path, *, ledger: Ledger | None = None) -> dict[str, str
     return findings
 
 
-def pairing_of(ledger: Ledger, release_id: str) -> pl.DataFrame | None:
-    """Which released trip came from which original, where that was kept; columns uid, tid, original_uid, original_tid."""
-    path = ledger.internal_folder / release_id / PAIRING
-    return pl.read_parquet(path) if path.is_file() else None
-
-
-def forget_pairing(ledger: Ledger, release_id: str) -> bool:
-    """Delete what pairs a release with its originals; True where there was something to delete."""
-    path = ledger.internal_folder / release_id / PAIRING
-    there = path.is_file()
-    path.unlink(missing_ok=True)
-    return there
-
-
 def _checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
     """Everything that can be refused from public facts, before anything is spent."""
     link_word(link)
@@ -300,11 +272,27 @@ def _charge(
     return release_id
 
 
+def _applied(mechanism: Mechanism, guarantee: Guarantee, private: Private, rng: noise.Randomness) -> Trips | Payload:
+    return mechanism.apply(bound(_whole(private), guarantee.unit, rng), rng)
+
+
+def _manifest(mechanism: Mechanism, release_id: str, **rest: Any) -> Manifest:
+    return Manifest(
+        release_id=release_id,
+        mechanism=mechanism.name,
+        parameters=public_parameters(mechanism),
+        guarantee=mechanism.guarantee(),
+        statement=tuple(mechanism.statement()),
+        **rest,
+    )
+
+
 def _streamed(
-    mechanism: Mechanism, guarantee: Guarantee, private: Partitions, rng: noise.Randomness, workers: int
+    mechanism: Mechanism, guarantee: Guarantee, private: Private, rng: noise.Randomness, workers: int
 ) -> Iterator[Trips]:
     work = partial(_apply_part, mechanism, guarantee)
-    items = ((part, rng.spawn(1)[0]) for part in private)
+    parts = [private] if isinstance(private, Trips) else private
+    items = ((part, rng.spawn(1)[0]) for part in parts)
     return runner.map(work, items, workers=workers, describe="releasing")
 
 
@@ -316,7 +304,10 @@ def _apply_part(mechanism: Mechanism, guarantee: Guarantee, item: tuple[Trips, n
     return released
 
 
-def _gathered(private: Partitions) -> Trips:
+def _whole(private: Private) -> Trips:
+    """All of it in memory, for mechanisms that must see everything at once."""
+    if isinstance(private, Trips):
+        return private
     parts = list(private)
     return Trips(pl.concat([part.table for part in parts]), parts[0].space, private.time_zone, private.identity)
 
@@ -336,24 +327,4 @@ def _rebuild(manifest: Manifest) -> Learner:
     return mechanism
 
 
-class _PairingFile:
-    """Collects the names of released trips beside the ledger, part by part."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.path = folder / PAIRING
-        self.parts: list[pl.DataFrame] = []
-
-    def __call__(self, named: Named) -> None:
-        self.parts.append(
-            pl.DataFrame(
-                {"uid": named.uid, "tid": named.tid, "original_uid": named.original_uid, "original_tid": named.original_tid}
-            )
-        )
-
-    def close(self) -> None:
-        if self.parts:
-            pl.concat(self.parts).write_parquet(self.path)
-
-
-__all__ = ["Partitions", "Rehearsal", "fit", "forget_pairing", "pairing_of", "rehearse", "release", "sample", "verify"]
+__all__ = ["Partitions", "Rehearsal", "fit", "rehearse", "release", "sample", "verify"]

@@ -157,12 +157,12 @@ def forget(
     ledger: LedgerUrl = None,
 ) -> None:
     """Delete what pairs a release with its originals."""
+    from murmurate.core.internal import Internal
     from murmurate.core.manifest import read_manifest
-    from murmurate.door import forget_pairing
 
     release_id = read_manifest(Path(release)).release_id if Path(release).is_dir() else release
     with open_ledger(ledger) as book:
-        gone = forget_pairing(book, release_id)
+        gone = Internal(book, release_id).forget_pairing()
         typer.echo(
             "Deleted: nothing links this release to its originals any more." if gone else f"Nothing was kept for {release_id}."
         )

@@ -1,0 +1,66 @@
+"""What the custodian keeps beside the ledger about a release: where it came from, and which trip was whose.
+
+Private. Nothing of it is ever written into a release folder, and the pairing can be deleted on its own.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+
+from murmurate.core.ledger import Ledger
+from murmurate.core.pseudonyms import Named
+
+PAIRING = "pairing.parquet"
+SOURCE = "source.json"
+
+
+class Internal:
+    """The internal folder of one release."""
+
+    def __init__(self, ledger: Ledger, release_id: str) -> None:
+        self.folder: Path = ledger.internal_folder / release_id
+
+    def make(self) -> Path:
+        """The folder, closed to everyone else."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return self.folder
+
+    def note_source(self, fingerprint: str) -> None:
+        """Remember the file a release comes from."""
+        (self.make() / SOURCE).write_text(json.dumps({"fingerprint": fingerprint}) + "\n", encoding="utf-8")
+
+    def source(self) -> str | None:
+        """The fingerprint of the file the release came from, where it is known."""
+        path = self.folder / SOURCE
+        return str(json.loads(path.read_text(encoding="utf-8"))["fingerprint"]) if path.is_file() else None
+
+    def pairing(self) -> pl.DataFrame | None:
+        """uid, tid, original_uid, original_tid of every released trip, where that was kept."""
+        path = self.folder / PAIRING
+        return pl.read_parquet(path) if path.is_file() else None
+
+    def forget_pairing(self) -> bool:
+        """Delete the pairing; True where there was one."""
+        there = (self.folder / PAIRING).is_file()
+        (self.folder / PAIRING).unlink(missing_ok=True)
+        return there
+
+
+class PairingFile:
+    """Collects the names of released trips, part by part."""
+
+    def __init__(self, internal: Internal) -> None:
+        self._path = internal.make() / PAIRING
+        self._parts: list[pl.DataFrame] = []
+
+    def __call__(self, named: Named) -> None:
+        """Hear of the names of one part."""
+        self._parts.append(pl.DataFrame(vars(named)))
+
+    def close(self) -> None:
+        """Write what was collected."""
+        if self._parts:
+            pl.concat(self._parts).write_parquet(self._path)
