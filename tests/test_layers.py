@@ -15,14 +15,14 @@ LAYERS = [
     {"mechanisms", "metrics"},
     {"door"},
     {"attacks"},
-    {"evaluate", "study", "listing"},
+    {"evaluate", "attack", "study", "listing", "review"},
     {"report"},
     {"cli"},
     {"__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 APART = {("mechanisms", "metrics"), ("metrics", "mechanisms")}
-MAY_SHARE = {"spaces", "noise", "runner", "ingest", "demo", "profiles", "synthesis", "training", "evaluate", "study"}
+MAY_SHARE = {"spaces", "noise", "runner", "ingest", "demo", "profiles", "synthesis", "training", "evaluate", "attack", "study", "review"}
 
 
 def rooms_imported(path: Path) -> set[str]:

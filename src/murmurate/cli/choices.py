@@ -22,6 +22,7 @@ SpaceSpec = Annotated[
 ]
 Layout = Annotated[str | None, typer.Option("--layout", help="cabspotting, porto, geolife, tdrive, gowalla or brightkite.")]
 Zone = Annotated[str | None, typer.Option("--time-zone", help="The zone of times that carry none, such as Europe/Helsinki.")]
+LocalZone = Annotated[str | None, typer.Option("--local-zone", help="Where hours and days are told; default: --time-zone.")]
 Columns = Annotated[list[str] | None, typer.Option("--column", help="canonical=name-in-file; may be repeated.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse duplicates, two places at one time and one-point trips.")]
 Override = Annotated[
@@ -38,13 +39,24 @@ def open_ledger(url: str | None) -> Ledger:
 
 
 def read_options(
-    *, layout: str | None = None, time_zone: str | None = None, column: list[str] | None = None, strict: bool = False
+    *,
+    layout: str | None = None,
+    time_zone: str | None = None,
+    local_zone: str | None = None,
+    column: list[str] | None = None,
+    strict: bool = False,
 ) -> dict[str, Any]:
     """What the reading flags say, without those that say nothing."""
     columns = dict(pair.split("=", 1) for pair in column or [] if "=" in pair)
     if len(columns) != len(column or []):
         raise ParameterError(f"--column takes canonical=name-in-file; got {', '.join(column or [])}.")
-    given = {"layout": layout, "time_zone": time_zone, "columns": columns or None, "strict": strict or None}
+    given = {
+        "layout": layout,
+        "time_zone": time_zone,
+        "local_zone": local_zone,
+        "columns": columns or None,
+        "strict": strict or None,
+    }
     return {name: value for name, value in given.items() if value is not None}
 
 

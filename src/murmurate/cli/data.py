@@ -1,12 +1,13 @@
-"""`inspect`: what is in a file, and what is wrong with it. For the custodian's eyes."""
+"""`inspect` and `demo-data`: what is in a file, and public data to try things on."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from murmurate.cli.choices import Columns, Json, Layout, Strict, Zone, read_options
+from murmurate.cli.choices import Columns, Json, Layout, LocalZone, Strict, Zone, read_options
 from murmurate.cli.show import as_json, working
 
 
@@ -14,6 +15,7 @@ def inspect(
     source: Annotated[str, typer.Argument(metavar="FILE", help="The file, folder or pattern to look at.")],
     layout: Layout = None,
     time_zone: Zone = None,
+    local_zone: LocalZone = None,
     column: Columns = None,
     strict: Strict = False,
     json: Json = False,
@@ -22,13 +24,37 @@ def inspect(
     from murmurate.ingest.inspect import inspect as look
 
     with working():
-        found = look(source, **read_options(layout=layout, time_zone=time_zone, column=column, strict=strict))
+        found = look(
+            source, **read_options(layout=layout, time_zone=time_zone, local_zone=local_zone, column=column, strict=strict)
+        )
     if json:
         as_json(found.to_json())
         return
     typer.echo(found.words())
 
 
+def demo_data(
+    what: Annotated[str, typer.Argument(metavar="city|tony900")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to make; it must not exist.")],
+    people: Annotated[int, typer.Option(help="How many people (skaters for tony900: default 1000).")] = 200,
+    days: Annotated[int, typer.Option(help="How many days (city).")] = 14,
+    interval_s: Annotated[int, typer.Option(help="Seconds between points (city).")] = 15,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same data on any machine.")] = 1,
+) -> None:
+    """Write the built-in city or Tony-900: public data, made here, for trying things out."""
+    from murmurate.core.parameters import one_of
+    from murmurate.demo import write_city, write_tony900
+
+    one_of("the demo data", what, ("city", "tony900"))
+    with working():
+        if what == "city":
+            write_city(out, people=people, days=days, interval_s=interval_s, seed=seed)
+        else:
+            write_tony900(out, skaters=1000 if people == 200 else people, seed=seed)
+    typer.echo(f"Written: {out}")
+
+
 def add_to(app: typer.Typer) -> None:
-    """Put this command on the command line."""
+    """Put these commands on the command line."""
     app.command()(inspect)
+    app.command("demo-data")(demo_data)

@@ -12,6 +12,7 @@ from murmurate.cli.choices import (
     Json,
     Layout,
     LedgerUrl,
+    LocalZone,
     Override,
     Settings,
     SpaceSpec,
@@ -59,6 +60,7 @@ def release(
     override_overlap: Override = False,
     layout: Layout = None,
     time_zone: Zone = None,
+    local_zone: LocalZone = None,
     column: Columns = None,
     strict: Strict = False,
     workers: Annotated[int, typer.Option(help="Processes to use.")] = 1,
@@ -80,7 +82,7 @@ def release(
         link=link,
         keep_ids=keep_ids,
         accept_no_guarantee=accept_no_guarantee,
-        read=read_options(layout=layout, time_zone=time_zone, column=column, strict=strict),
+        read=read_options(layout=layout, time_zone=time_zone, local_zone=local_zone, column=column, strict=strict),
     )
     mechanism, seed = build_mechanism(recipe)
     if explain:
@@ -124,6 +126,7 @@ def fit(
     override_overlap: Override = False,
     layout: Layout = None,
     time_zone: Zone = None,
+    local_zone: LocalZone = None,
     column: Columns = None,
     strict: Strict = False,
     json: Json = False,
@@ -139,7 +142,7 @@ def fit(
         population=population,
         limit=limit,
         accept_no_guarantee=accept_no_guarantee,
-        read=read_options(layout=layout, time_zone=time_zone, column=column, strict=strict),
+        read=read_options(layout=layout, time_zone=time_zone, local_zone=local_zone, column=column, strict=strict),
     )
     mechanism, seed = build_mechanism(recipe)
     from murmurate import door

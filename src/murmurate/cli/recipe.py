@@ -12,7 +12,7 @@ from murmurate.core.parameters import closest, whole
 from murmurate.errors import InputError, ParameterError
 
 KEYS = ("mechanism", "in", "out", "ledger", "population", "limit", "link", "keep_ids", "accept_no_guarantee", "set", "read")
-READ_KEYS = ("layout", "time_zone", "columns", "strict")
+READ_KEYS = ("layout", "time_zone", "local_zone", "columns", "strict")
 
 
 @dataclass(frozen=True, kw_only=True)
