@@ -47,7 +47,7 @@ def test_mining_agrees_with_a_counter(one, other, shortest, by_trip, most):
     found = mine([strings(one), strings(other)], shortest=shortest, longest=4, by_trip=by_trip, most=most)
     for side, lines in enumerate((one, other)):
         counter = counted(lines, shortest, 4, by_trip)
-        order = rank(found, side)[:most]
+        order = rank(found, side, most)
         got = [tuple(cell for cell in row if cell >= 0) for row in found.cells[order].tolist()]
         assert got == ordered(counter)[:most]
         assert found.counts[side, order].tolist() == [counter[pattern] for pattern in got]

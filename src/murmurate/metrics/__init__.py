@@ -23,6 +23,8 @@ class Metric:
     needs: frozenset[str] = frozenset()
     parallel: bool = False
     """Whether it takes `workers` and runs its parts through the runner."""
+    by_trip: bool = False
+    """Whether it is a value of every pair of trips, made into scores by `comparison.summarise`."""
 
     def function(self, name: str) -> Callable[..., list[Score]]:
         """The function of a comparison; its keyword options are the metric's parameters."""
@@ -30,21 +32,21 @@ class Metric:
         return found
 
 
-def _metric(module: str, *needs: str, parallel: bool = False) -> Metric:
-    return Metric(module, frozenset(needs), parallel)
+def _metric(module: str, *needs: str, parallel: bool = False, by_trip: bool = False) -> Metric:
+    return Metric(module, frozenset(needs), parallel, by_trip)
 
 
 METRICS: dict[str, Metric] = {
     "length": _metric("trips"),
     "duration": _metric("trips", "time"),
     "speed": _metric("trips", "time"),
-    "length_change": _metric("trips", "pairing"),
-    "duration_change": _metric("trips", "pairing", "time"),
-    "speed_change": _metric("trips", "pairing", "time"),
-    "point_displacement": _metric("trips", "pairing"),
-    "centroid_displacement": _metric("trips", "pairing"),
+    "length_change": _metric("trips", "pairing", by_trip=True),
+    "duration_change": _metric("trips", "pairing", "time", by_trip=True),
+    "speed_change": _metric("trips", "pairing", "time", by_trip=True),
+    "point_displacement": _metric("trips", "pairing", by_trip=True),
+    "centroid_displacement": _metric("trips", "pairing", by_trip=True),
     "trip_size": _metric("trips", "hour"),
-    "hausdorff": _metric("hausdorff", "pairing"),
+    "hausdorff": _metric("hausdorff", "pairing", by_trip=True),
     "hausdorff_nearest": _metric("hausdorff"),
     "od_emd": _metric("flows", "hour", parallel=True),
     "od_emd_whole": _metric("flows"),

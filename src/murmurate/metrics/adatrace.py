@@ -13,7 +13,7 @@ from murmurate.core.space import Floats, Integers
 from murmurate.metrics.bootstrap import mean_interval
 from murmurate.metrics.comparison import Comparison, Lines, NotMeasurable, Side, merge_repeats, to_metres
 from murmurate.metrics.divergence import jensen_shannon
-from murmurate.metrics.patterns import agreement, mine
+from murmurate.metrics.patterns import agreement, mine, rank
 
 FAMILY = "adatrace"
 QUERIES = 200
@@ -61,7 +61,8 @@ def adatrace_patterns(comparison: Comparison) -> list[Score]:
     found = mine(_strings(comparison, TRIP_CELLS), shortest=shortest, longest=longest, most=PATTERN_TOP)
     if not found.found.all():
         raise NotMeasurable("one of the sides has no trip")
-    values = agreement(found, found.counts.astype(np.float64), PATTERN_TOP)
+    ranks = [rank(found, side, PATTERN_TOP) for side in (0, 1)]
+    values = agreement(ranks[0], ranks[1], found.counts.astype(np.float64))
     note = "uniform random short trips already reach an F1 of about .45 on real cities"
     n = min(PATTERN_TOP, int(found.found[0]))
     return [

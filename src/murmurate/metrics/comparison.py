@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,9 +10,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.core.score import Score
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import Fault, InputError
+from murmurate.metrics.bootstrap import summary
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.sphere import METRES_PER_DEGREE, step_m
 
@@ -155,6 +158,8 @@ class Comparison:
     pairing: NDArray[np.int64] | None = None
     seed: int = 0
     """Fixes which trips and queries are sampled, so that scores repeat; no privacy rests on it."""
+    summarise: Callable[..., list[Score]] = summary
+    """Makes scores of a measure taken trip by trip; a study that repeats a release many times puts its own here."""
 
     @property
     def grid(self) -> Grid:

@@ -9,7 +9,6 @@ from numba import njit
 
 from murmurate.core.score import Score
 from murmurate.core.space import Floats, Integers
-from murmurate.metrics.bootstrap import summary
 from murmurate.metrics.comparison import Comparison, Lines
 from murmurate.spaces.sphere import METRES_PER_DEGREE
 
@@ -26,7 +25,7 @@ def hausdorff(comparison: Comparison) -> list[Score]:
     """Distance of each released trip from its original, in a plane local to the original."""
     released, original = comparison.paired
     metres = paired(comparison.original.track, original, comparison.released.track, released)
-    return summary("hausdorff", metres, unit="m", family=FAMILY)
+    return comparison.summarise("hausdorff", metres, unit="m", family=FAMILY)
 
 
 def hausdorff_nearest(comparison: Comparison, *, sampled: int = SAMPLED) -> list[Score]:
@@ -37,7 +36,7 @@ def hausdorff_nearest(comparison: Comparison, *, sampled: int = SAMPLED) -> list
         chosen = np.sort(comparison.generator(1).choice(n, size=sampled, replace=False))
     metres = nearest(comparison.original.lines, comparison.released.lines, chosen)
     note = f"{len(chosen):,} of {n:,} released trips, drawn by a fixed seed" if len(chosen) < n else ""
-    return summary("hausdorff_nearest", metres, unit="m", family=FAMILY, note=note)
+    return comparison.summarise("hausdorff_nearest", metres, unit="m", family=FAMILY, note=note)
 
 
 def nearest(lines: Lines, other: Lines, chosen: Integers) -> Floats:

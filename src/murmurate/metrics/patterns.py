@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from murmurate.core.score import Score
 from murmurate.core.space import Floats, Integers
@@ -57,9 +58,10 @@ def top_patterns(
     if not found.found.all():
         raise NotMeasurable(f"one of the sides has no string of {shortest} to {longest} cells inside the grid")
     support = found.counts / np.array([[comparison.original.n], [comparison.released.n]])
+    ranks = [rank(found, side, max(top)) for side in (0, 1)]
     scores: list[Score] = []
     for k in top:
-        values = agreement(found, support, k)
+        values = agreement(ranks[0][:k], ranks[1][:k], support)
         better = {"true_positives": "higher", "f1": "higher", "support_error": "lower"}
         scores += [
             Score(
@@ -75,9 +77,8 @@ def top_patterns(
     return scores
 
 
-def agreement(found: Patterns, support: Floats, k: int) -> dict[str, float]:
-    """How well the K most frequent patterns of the second side tell those of the first."""
-    known, told = (rank(found, side)[:k] for side in (0, 1))
+def agreement(known: Integers, told: Integers, support: Floats) -> dict[str, float]:
+    """How well the most frequent patterns of the second side tell those of the first."""
     hits = len(np.intersect1d(known, told))
     precision, recall = hits / len(told), hits / len(known)
     return {
@@ -87,12 +88,12 @@ def agreement(found: Patterns, support: Floats, k: int) -> dict[str, float]:
     }
 
 
-def rank(found: Patterns, side: int) -> Integers:
-    """Positions of the patterns of one side, the most frequent first; on a tie the shorter, then by its cells."""
-    count = found.counts[side]
-    length = (found.cells >= 0).sum(axis=1)
-    order = np.lexsort((*found.cells.T[::-1], length, -count))
-    return order[count[order] > 0]
+def rank(found: Patterns, side: int, most: int = 100) -> Integers:
+    """Positions of the `most` frequent patterns of one side in order; on a tie the shorter, then by its cells."""
+    candidates = np.flatnonzero(_at_least_kth(found.counts[side], most))
+    cells = found.cells[candidates]
+    order = np.lexsort((*cells.T[::-1], (cells >= 0).sum(axis=1), -found.counts[side, candidates]))
+    return candidates[order][:most]
 
 
 def mine(
@@ -132,7 +133,7 @@ def mine(
     return Patterns(np.concatenate(rows), np.concatenate(counts, axis=1), found)
 
 
-def _at_least_kth(count: Integers, k: int) -> Integers:
+def _at_least_kth(count: Integers, k: int) -> NDArray[np.bool_]:
     """Which occur at least as often as the k-th most frequent; ties at the border are all kept."""
     if len(count) <= k:
         return np.asarray(count > 0)
@@ -152,8 +153,7 @@ def number_keys(keys: Integers) -> tuple[Integers, int]:
     size = 1024
     while size < 2 * len(keys):
         size *= 2
-    slots = np.full(size, -1, dtype=np.int64)
-    numbers = np.empty(size, dtype=np.int64)
+    slots = np.full((size, 2), -1, dtype=np.int64)  # key and number side by side: one look into memory
     result = np.empty(len(keys), dtype=np.int64)
     known = 0
     mask = np.uint64(size - 1)
@@ -164,13 +164,13 @@ def number_keys(keys: Integers) -> tuple[Integers, int]:
             continue
         word = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
         slot = np.int64((word ^ (word >> np.uint64(29))) & mask)
-        while slots[slot] != -1 and slots[slot] != key:
+        while slots[slot, 0] != -1 and slots[slot, 0] != key:
             slot = (slot + 1) & np.int64(size - 1)
-        if slots[slot] == -1:
-            slots[slot] = key
-            numbers[slot] = known
+        if slots[slot, 0] == -1:
+            slots[slot, 0] = key
+            slots[slot, 1] = known
             known += 1
-        result[at] = numbers[slot]
+        result[at] = slots[slot, 1]
     return result, known
 
 

@@ -9,7 +9,7 @@ from numba import njit
 
 from murmurate.core.score import Score
 from murmurate.core.space import Floats, Integers
-from murmurate.metrics.bootstrap import mean_interval, summary
+from murmurate.metrics.bootstrap import mean_interval
 from murmurate.metrics.comparison import Comparison, Lines, NotMeasurable, Side
 from murmurate.metrics.divergence import jensen_shannon
 from murmurate.spaces.sphere import great_circle_m, step_m
@@ -54,12 +54,14 @@ def point_displacement(comparison: Comparison) -> list[Score]:
     same = sizes[0][original] == sizes[1][released]
     if not same.any():
         raise NotMeasurable("no released trip has as many points as its original, so points cannot be matched")
-    distances = _point_distances(comparison.original.track, original[same], comparison.released.track, released[same])
+    # pairs that cannot be matched point by point keep their place, so that a value can be told by its trip
+    distances = np.full((len(same), 3), np.nan)
+    distances[same] = _point_distances(comparison.original.track, original[same], comparison.released.track, released[same])
     note = "" if same.all() else f"only the {same.mean():.1%} of trips that kept their number of points"
     return [
         score
         for k, word in enumerate(("least", "average", "greatest"))
-        for score in summary(f"point_displacement.{word}", distances[:, k], unit="m", family=FAMILY, note=note)
+        for score in comparison.summarise(f"point_displacement.{word}", distances[:, k], unit="m", family=FAMILY, note=note)
     ]
 
 
@@ -70,7 +72,7 @@ def centroid_displacement(comparison: Comparison) -> list[Score]:
     for name, merge in (("centroid_displacement", False), ("centroid_displacement.no_repeats", True)):
         here, there = (_centroids(*side.track, merge) for side in comparison.sides)
         metres = great_circle_m(*here[original].T, *there[released].T)
-        scores += summary(name, metres, unit="m", family=FAMILY)
+        scores += comparison.summarise(name, metres, unit="m", family=FAMILY)
     return scores
 
 
@@ -144,10 +146,10 @@ def _changes(comparison: Comparison, name: str, measure: Callable[[Side], Floats
     gone = int((~np.isfinite(relative)).sum())
     note = f"{gone:,} pairs without a {name.removesuffix('_change')} to relate to are left out" if gone else ""
     return [
-        *summary(f"{name}.relative", relative, unit="", family=FAMILY, better="neither", note=note),
-        *summary(f"{name}.relative_absolute", np.abs(relative), unit="", family=FAMILY, note=note),
-        *summary(f"{name}.relative_squared", relative**2, unit="", family=FAMILY, note=note),
-        *summary(f"{name}.absolute", np.abs(change), unit=unit, family=FAMILY),
+        *comparison.summarise(f"{name}.relative", relative, unit="", family=FAMILY, better="neither", note=note),
+        *comparison.summarise(f"{name}.relative_absolute", np.abs(relative), unit="", family=FAMILY, note=note),
+        *comparison.summarise(f"{name}.relative_squared", relative**2, unit="", family=FAMILY, note=note),
+        *comparison.summarise(f"{name}.absolute", np.abs(change), unit=unit, family=FAMILY),
     ]
 
 
