@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from road_town import grid_town
 
 from murmurate.spaces.road import RoadNetwork, read_roads
+from road_town import grid_town
 
 
 @pytest.fixture(scope="session", autouse=True)

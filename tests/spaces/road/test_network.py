@@ -4,11 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
-from road_town import BLOCK, grid_town
 
 from murmurate.core.space import Space
 from murmurate.errors import InputError, ParameterError
 from murmurate.spaces.road import RoadNetwork
+from road_town import BLOCK, grid_town
 
 
 def two_nodes(**changes):

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from road_town import grid_town
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
 from murmurate.errors import InputError, ParameterError
 from murmurate.spaces.road import RoadNetwork, route, routes
 from murmurate.spaces.road.routing import costs_from
+from road_town import grid_town
 
 
 @st.composite

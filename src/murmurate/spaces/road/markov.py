@@ -13,8 +13,8 @@ from murmurate.spaces.road.route_table import EXCESS_STEP_S, NO_ROUTE, RouteTabl
 
 BEAM = 1e-6
 """A candidate this much less likely than the best of its point is not driven on from."""
-LOST = 1e-12
-"""A step whose best weight is below this is tried again from every candidate."""
+LOST = 1e-9
+"""A step less likely than this is an outlier or a gap: the point is left out, or a new part begins."""
 
 
 @njit(cache=True, nogil=True)
@@ -62,7 +62,7 @@ def match_trips(  # noqa: PLR0917
                 q = chain.point[n - 1]
                 gap_s = time_s[p] - time_s[q]
                 straight = np.sqrt((x[p] - x[q]) ** 2 + (y[p] - y[q]) ** 2)
-                far = n == limit or straight > table.reach_m or (s.has_time and gap_s > s.max_gap_s)
+                far = n == limit or (s.has_time and gap_s > s.max_gap_s)
                 if not far and _advance(chain, n, gap_s, straight, roads, table, s):
                     n += 1
                     p += 1
@@ -122,7 +122,7 @@ def _step(  # noqa: PLR0917
     if not s.has_time:
         gap_s = straight / 8.0  # without clocks, a city's usual pace sets the scale
     beta = s.beta_m[min(len(s.beta_m) - 1, int(gap_s / EXCESS_STEP_S))]
-    latest = 2.0 * gap_s + 10.0 if s.has_time else np.inf
+    latest = 2.0 * gap_s + 5.0 if s.has_time else np.inf
     doubtful = 1.0 / (0.15 * gap_s + 1.0)
     turn_weight, back_m, slower = s.turn_weight, s.back_m, 1.0 / s.fastest
     before, here = chain.found[n - 1], chain.found[n]
@@ -188,7 +188,7 @@ def _step(  # noqa: PLR0917
         best[j] *= emission[j]
         total[j] *= emission[j]
         top_best, top_total = max(top_best, best[j]), max(top_total, total[j])
-    if top_best <= (LOST if beam > 0.0 else 1e-290):
+    if top_best < LOST:
         return False
     for j in range(here):  # keep the numbers near 1: only ratios within a step matter
         best[j] /= top_best

@@ -95,9 +95,10 @@ def _geojson(file: Path) -> tuple[Rows, str | None]:
     crs = content.get("crs") or {}
     name = crs.get("properties", {}).get("name") if isinstance(crs, dict) else None
     rows: Rows = []
-    for feature in content["features"]:
-        shape = feature.get("geometry")
-        rows.append((_tags(feature.get("properties") or {}), None if shape is None else shapely.geometry.shape(shape)))
+    with np.errstate(invalid="ignore"):  # NaN coordinates are counted later, with the street they belong to
+        for feature in content["features"]:
+            shape = feature.get("geometry")
+            rows.append((_tags(feature.get("properties") or {}), None if shape is None else shapely.geometry.shape(shape)))
     return rows, name
 
 

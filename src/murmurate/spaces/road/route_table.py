@@ -13,32 +13,34 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.core.parameters import positive
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError
-from murmurate.spaces.road.routing import Graph, graph, reset, settle
+from murmurate.spaces.road.routing import Graph, costs_from, graph, reset, settle
 from murmurate.spaces.sphere import METRES_PER_DEGREE
 
 if TYPE_CHECKING:
     from murmurate.spaces.road.network import RoadNetwork
 
-VERSION = 1
-TILE_M = 1000.0
+VERSION = 2
 NO_ROUTE = np.uint32(0xFFFFFFFF)
 STEPS = 65_534
-"""Metres and seconds are kept in 16 bits each: 0.12 m and 0.02 s at a reach of 8 km."""
+"""Metres and seconds are kept in 16 bits each: about 0.5 m and 0.02 s at a reach of 20 minutes."""
 EXCESS_STEP_S = 5.0
 EXCESS_STEPS = 120
-REACHES_M = (8000.0, 6000.0, 4000.0, 3000.0, 2000.0, 1000.0)
-MAX_PAIRS = 200_000_000
-"""At five bytes a pair this is 1 GB."""
-SLOWEST_M_PER_S = 4.0
-"""How slow a route may be on average before its time no longer fits; slower ones are stored at the longest time."""
+REACHES_S = (1200.0, 900.0, 720.0, 600.0, 480.0, 360.0, 240.0, 120.0)
+MAX_PAIRS = 150_000_000
+"""At five bytes a pair this is 750 MB."""
+WINDOW = 17
+"""Tiles across the square around a node; tiles are as large as this needs."""
+SMALLEST_TILE_M = 500.0
 
 
 class RouteTable(NamedTuple):
     """For every node, tile by tile, metres, seconds and first link of the fastest route to the nodes in reach."""
 
-    reach_m: float
+    reach_s: float
+    """Routes of up to so many seconds are kept. A bound on what is made small keeps every part of a route kept as well."""
     metres: float
     """Metres per step of the stored distance."""
     seconds: float
@@ -68,39 +70,56 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "murmurate"
 
 
-def prepare(network: RoadNetwork, *, reach_m: float | None = None) -> RouteTable:
+def prepare(network: RoadNetwork, *, reach_s: float | None = None) -> RouteTable:
     """The route table of a network: from the cache, or made now and cached.
 
-    Without `reach_m`, the farthest of 8 ... 1 km that stays under 1 GB is taken. A cache that cannot be written is
-    no error: the table is then kept in a temporary folder until the process ends.
+    Without `reach_s`, the longest of 20 ... 2 minutes of driving that stays under 750 MB is taken. A cache that cannot be
+    written is no error: the table is then kept in a temporary folder.
     """
+    if reach_s is not None:
+        positive("reach_s", reach_s)
+    name = f"routes-{VERSION}-{network.fingerprint[:32]}-" + ("auto" if reach_s is None else f"{reach_s:g}")
+    folder = cache_folder() / name
+    if _is_whole(folder):
+        return _load(folder)
     most = int(np.bincount(network.link_from).max())
     if most > 255:
         raise InputError(f"a node has {most} links leaving it; at most 255 can be handled, so this is hardly a road network.")
-    tiles = _Tiles(network)
-    if reach_m is None:
-        fits = [reach for reach in REACHES_M if tiles.pairs_within(reach) <= MAX_PAIRS]
-        reach_m = fits[0] if fits else REACHES_M[-1]
-    folder = cache_folder() / f"routes-{VERSION}-{network.fingerprint[:32]}-{reach_m:g}"
-    if _is_whole(folder):
-        return _load(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    reach_s = _affordable_reach_s(network) if reach_s is None else float(reach_s)
     try:
+        shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        return _make(network, tiles, reach_m, folder)
+        return _make(network, reach_s, folder)
     except OSError:
-        return _make(network, tiles, reach_m, Path(tempfile.mkdtemp(prefix="murmurate-")) / folder.name)
+        return _make(network, reach_s, Path(tempfile.mkdtemp(prefix="murmurate-")) / folder.name)
+
+
+def _affordable_reach_s(network: RoadNetwork) -> float:
+    """The longest reach whose table is small enough, judged by searches from a few nodes."""
+    sample = np.unique(np.linspace(0, network.n_nodes - 1, 40).astype(np.int64))
+    seconds = np.concatenate([costs_from(network, int(node), limit=REACHES_S[0]) for node in sample])
+    for reach_s in REACHES_S:
+        # Tiles are kept whole, so that about a third more is stored than is reached.
+        if 1.35 * (seconds <= reach_s).sum() / len(sample) * network.n_nodes <= MAX_PAIRS:
+            return reach_s
+    return REACHES_S[-1]
 
 
 class _Tiles:
     """Nodes by square tile."""
 
-    def __init__(self, network: RoadNetwork) -> None:
+    def __init__(self, network: RoadNetwork, reach_s: float) -> None:
         scale = np.cos(np.radians(network.node_lat.mean()))
         self.x = (network.node_lng - network.node_lng.min()) * scale * METRES_PER_DEGREE
         self.y = (network.node_lat - network.node_lat.min()) * METRES_PER_DEGREE
-        self.row = (self.y / TILE_M).astype(np.int32)
-        self.column = (self.x / TILE_M).astype(np.int32)
+        # No route leads farther than this; cosines of the edges, lest a tall network be squeezed at one end.
+        squeeze = float(np.cos(np.radians(np.abs(network.node_lat))).min() / scale)
+        self.farthest_m = min(
+            reach_s * float(network.speed_kmh.max()) / 3.6 / min(1.0, squeeze), float(max(self.x.max(), self.y.max())) + 1.0
+        )
+        tile_m = max(SMALLEST_TILE_M, self.farthest_m / (WINDOW // 2))
+        self.row = (self.y / tile_m).astype(np.int32)
+        self.column = (self.x / tile_m).astype(np.int32)
         key = self.row.astype(np.int64) * (int(self.column.max()) + 1) + self.column
         order = np.argsort(key, kind="stable")
         starts = np.searchsorted(key[order], key[order])
@@ -109,26 +128,12 @@ class _Tiles:
         self.count = np.zeros((int(self.row.max()) + 1, int(self.column.max()) + 1), dtype=np.int32)
         np.add.at(self.count, (self.row, self.column), 1)
 
-    def pairs_within(self, reach_m: float) -> int:
-        """About how many pairs a table of this reach holds: nodes in the circle around each tile."""
-        steps = int(np.ceil(reach_m / TILE_M))
-        total = 0
-        padded = np.pad(self.count, steps).astype(np.int64)
-        for dy in range(-steps, steps + 1):
-            for dx in range(-steps, steps + 1):
-                if (max(0, abs(dy) - 1) ** 2 + max(0, abs(dx) - 1) ** 2) * TILE_M**2 < reach_m**2:
-                    rows, columns = self.count.shape
-                    near = padded[steps + dy : steps + dy + rows, steps + dx : steps + dx + columns]
-                    total += int((near * self.count).sum())
-        return total
 
-
-def _make(network: RoadNetwork, tiles: _Tiles, reach_m: float, folder: Path) -> RouteTable:
+def _make(network: RoadNetwork, reach_s: float, folder: Path) -> RouteTable:
     """Search from every node; rows go straight to disk, so that memory holds only a few hundred of them."""
-    extent = max(tiles.count.shape)
-    steps = min(int(np.ceil(reach_m / TILE_M)), extent)
-    window = 2 * steps + 1
-    metres, seconds = reach_m * 1.25 / STEPS, reach_m / SLOWEST_M_PER_S / STEPS
+    tiles = _Tiles(network, reach_s)
+    window = WINDOW + 2  # a tile more on each side: farthest_m seldom ends at the edge of a tile
+    metres, seconds = float(reach_s * network.speed_kmh.max() / 3.6 / STEPS), reach_s / STEPS
     base = np.full((network.n_nodes, window * window), -1, dtype=np.int64)
     part = Path(tempfile.mkdtemp(prefix=folder.name + ".", dir=folder.parent if folder.parent.is_dir() else None))
     g = graph(network, by="time")
@@ -138,14 +143,14 @@ def _make(network: RoadNetwork, tiles: _Tiles, reach_m: float, folder: Path) -> 
         for first in range(0, network.n_nodes, chunk):
             last = min(network.n_nodes, first + chunk)
             cost, hop = _rows(
-                g, first, last, reach_m, metres, seconds, tiles.row, tiles.column, tiles.slot, tiles.count, window, base, used
+                g, first, last, reach_s, metres, seconds, tiles.row, tiles.column, tiles.slot, tiles.count, window, base, used
             )
             used += len(cost)
             cost_file.write(cost)
             hop_file.write(hop)
     np.save(part / "base.npy", base)
     np.savez(part / "tiles.npz", row=tiles.row, column=tiles.column, slot=tiles.slot)
-    about = {"reach_m": reach_m, "metres": metres, "seconds": seconds, "window": window, "pairs": used}
+    about = {"reach_s": reach_s, "metres": metres, "seconds": seconds, "window": window, "pairs": used}
     (part / "about.json").write_text(json.dumps(about))
     np.save(part / "excess.npy", _usual_excess(_load(part), tiles))
     try:
@@ -172,7 +177,7 @@ def _load(folder: Path) -> RouteTable:
     tiles = np.load(folder / "tiles.npz", allow_pickle=False)
     excess = folder / "excess.npy"
     return RouteTable(
-        reach_m=float(about["reach_m"]),
+        reach_s=float(about["reach_s"]),
         metres=float(about["metres"]),
         seconds=float(about["seconds"]),
         window=int(about["window"]),
@@ -191,7 +196,7 @@ def _rows(  # noqa: PLR0917
     g: Graph,
     first: int,
     last: int,
-    reach_m: float,
+    reach_s: float,
     metres: float,
     seconds: float,
     row: NDArray[np.int32],
@@ -217,10 +222,10 @@ def _rows(  # noqa: PLR0917
     half = window // 2
     used = 0
     for u in range(first, last):
-        n = settle(g, u, -1, np.inf, reach_m, cost, other, link_in, hop, done, touched, heap_cost, heap_node)
+        n = settle(g, u, -1, reach_s, cost, other, link_in, hop, done, touched, heap_cost, heap_node)
         for i in range(n):
             v = touched[i]
-            if not done[v] or other[v] > reach_m:
+            if not done[v]:
                 continue
             dr, dc = row[v] - row[u] + half, column[v] - column[u] + half
             if dr < 0 or dr >= window or dc < 0 or dc >= window:

@@ -90,7 +90,7 @@ def costs_from(
     node = int(known_nodes(network, [start])[0])
     g = graph(network, by=by, cost=cost)
     work = workspace(network.n_nodes)
-    settle(g, node, -1, limit, np.inf, *work)
+    settle(g, node, -1, limit, *work)
     return np.where(work[4], work[0], np.inf)
 
 
@@ -126,7 +126,6 @@ def settle(  # noqa: PLR0917
     start: int,
     end: int,
     limit: float,
-    other_limit: float,
     cost: Floats,
     other: Floats,
     link_in: Integers,
@@ -136,9 +135,8 @@ def settle(  # noqa: PLR0917
     heap_cost: Floats,
     heap_node: Integers,
 ) -> int:
-    """Dijkstra from one node until `end` (or the limits); fills the workspace, returns how many nodes were touched.
-
-    Nodes whose `other` passes its limit are not driven on from. `reset` must follow before the next search.
+    """Dijkstra from one node until `end` (or the limit); fills the workspace, returns how many nodes were touched. `reset` must
+    follow before the next search.
     """
     n_touched = 1
     touched[0] = start
@@ -166,8 +164,6 @@ def settle(  # noqa: PLR0917
         done[at] = True
         if at == end:
             break
-        if other[at] > other_limit:
-            continue
         for k in range(g.offsets[at], g.offsets[at + 1]):
             link = g.links[k]
             to = g.link_to[link]
@@ -213,7 +209,7 @@ def batch_paths(g: Graph, link_from: Integers, starts: Integers, ends: Integers)
     out = np.empty(max(16, 8 * len(starts)), dtype=np.int64)
     used = 0
     for p in range(len(starts)):
-        n = settle(g, starts[p], ends[p], np.inf, np.inf, cost, other, link_in, hop, done, touched, heap_cost, heap_node)
+        n = settle(g, starts[p], ends[p], np.inf, cost, other, link_in, hop, done, touched, heap_cost, heap_node)
         if done[ends[p]]:
             first = used
             at = ends[p]

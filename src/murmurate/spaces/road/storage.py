@@ -45,7 +45,7 @@ def load(path: str | Path) -> RoadNetwork:
     """The network that `save` wrote, checked again."""
     file = Path(path)
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:  # a torn file is closed, too
             arrays = {key: archive[key] for key in archive.files}
         about = json.loads(arrays.pop("about").tobytes())
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

@@ -28,17 +28,14 @@ class Way:
 
 
 def cut_at_junctions(ways: Iterable[Way]) -> Iterator[Street]:
-    """Streets between junctions: vertices that several ways (or one way twice) pass, and the ends of ways."""
+    """Streets between junctions: the ends of ways, and vertices from which more than two others can be reached."""
     kept = list(ways)
-    passes: Counter[Hashable] = Counter()
-    for way in kept:
-        passes.update(way.refs)
-    ends = {ref for way in kept for ref in (way.refs[0], way.refs[-1])}
+    junctions = _junctions(kept)
     for way in kept:
         forward, backward = directions(way.tags)
         first = 0
         for at in range(1, len(way.refs)):
-            if at == len(way.refs) - 1 or passes[way.refs[at]] > 1 or way.refs[at] in ends:
+            if at == len(way.refs) - 1 or way.refs[at] in junctions:
                 yield Street(
                     start=way.refs[first],
                     end=way.refs[at],
@@ -50,6 +47,20 @@ def cut_at_junctions(ways: Iterable[Way]) -> Iterator[Street]:
                     **street_tags(way.tags),
                 )
                 first = at
+
+
+def _junctions(ways: Sequence[Way]) -> set[Hashable]:
+    """Passing a vertex twice makes no junction yet: a street may be drawn once for each direction."""
+    passes: Counter[Hashable] = Counter()
+    for way in ways:
+        passes.update(way.refs)
+    beside: dict[Hashable, set[Hashable]] = {ref: set() for ref, count in passes.items() if count > 1}
+    for way in ways:
+        for at, ref in enumerate(way.refs):
+            if ref in beside:
+                beside[ref].update(way.refs[max(0, at - 1) : at + 2])
+    found = {ref for ref, near in beside.items() if len(near) > 3}  # itself and more than two others
+    return found | {ref for way in ways for ref in (way.refs[0], way.refs[-1])}
 
 
 def directions(tags: Mapping[str, str]) -> tuple[bool, bool]:
