@@ -96,6 +96,8 @@ def compare(
     empty = [Fault(f"the {name} side has no trip") for name, trips in _named(original, released) if not trips.n_trips]
     if empty:
         raise InputError(empty, "evaluate a release that holds trips against the file it came from.")
+    if grid is not None and not isinstance(grid, Grid):
+        raise ParameterError(f"grid must be a Grid, which metrics count in; got {type(grid).__name__}.")
     grid = grid or _own_grid(released) or _own_grid(original) or _grid_over(original)
     sides = Side(original, grid), Side(released, grid)
     outside = [

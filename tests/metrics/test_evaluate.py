@@ -13,7 +13,7 @@ from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.evaluate import evaluate
 from murmurate.metrics import METRICS
-from murmurate.spaces.grid import Grid
+from murmurate.spaces import Grid, Plane
 from small_town import GRID, drawn, scrambled, town
 
 QUICK = ["visits", "length", "length_change", "duration", "trip_size"]
@@ -124,6 +124,11 @@ def test_bad_input_is_refused(original, noise):
         evaluate(noise, original, grid=Grid(10, 10, 10.1, 10.1, 250))
     with pytest.raises(InputError, match="no space that tells where"):
         evaluate(Trips(drawn(original).table), Trips(drawn(original).table))
+    links = Trips(original.table.with_columns(link=pl.lit(1)).drop("lat", "lng"))
+    with pytest.raises(InputError, match="no road network"):
+        evaluate(links, original, grid=GRID)
+    with pytest.raises(ParameterError, match="grid must be a Grid"):
+        evaluate(noise, original, grid=Plane(60.0, 24.0))
     with pytest.raises(ParameterError, match="one whole number for each of the 600"):
         evaluate(noise, original, pairing=[0, 1])
     with pytest.raises(ParameterError, match="0 to 599, or -1; got 0 to 600"):

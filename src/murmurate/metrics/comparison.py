@@ -42,7 +42,7 @@ class Side:
         if "cell" in trips.columns:
             return (trips.space or self.grid).centre(trips.cell)
         if trips.space is None:
-            raise NotMeasurable("the trips have links and no road network to tell where they are")
+            raise InputError("the trips have links and no road network to tell where they are.", "give them their space.")
         return trips.space.centre(trips.link)
 
     @property

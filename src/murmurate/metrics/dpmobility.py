@@ -8,7 +8,7 @@ from murmurate.core.score import Better, Score
 from murmurate.core.space import Floats, Integers
 from murmurate.metrics.comparison import Comparison, NotMeasurable, Side
 from murmurate.metrics.divergence import jensen_shannon, matched_counts, shares
-from murmurate.metrics.flows import earth_mover_m
+from murmurate.metrics.flows import earth_mover_m, flow_labels
 
 FAMILY = "dpmobility"
 TOP = (10, 50, 100)
@@ -24,7 +24,7 @@ def dpmobility_visits(comparison: Comparison, *, sampled: int = SAMPLED) -> list
 
 def dpmobility_od(comparison: Comparison) -> list[Score]:
     """Similarity of the flows between cells."""
-    return _similarities("dpmobility_od", *(_flows(side) for side in comparison.sides), places=None)
+    return _similarities("dpmobility_od", *(flow_labels(side) for side in comparison.sides), places=None)
 
 
 def symmetric_error(one: Floats, other: Floats) -> Floats:
@@ -85,12 +85,6 @@ def _sorted(points: Floats) -> Floats:
 def _visits(side: Side) -> Integers:
     ends = np.concatenate(side.ends)
     return ends[ends >= 0]
-
-
-def _flows(side: Side) -> Integers:
-    origin, destination = side.ends
-    inside = (origin >= 0) & (destination >= 0)
-    return origin[inside] * side.grid.n_cells + destination[inside]
 
 
 def _score(name: str, value: float, better: Better, n: int, note: str = "", *, unit: str = "") -> Score:

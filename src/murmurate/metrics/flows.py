@@ -86,7 +86,7 @@ def od_matrix(comparison: Comparison, *, zones: int = ZONES) -> list[Score]:
     """Error of the origin-destination matrix, cell by cell and between coarse zones."""
     scores: list[Score] = []
     for name, per_side in (("od_matrix", None), ("od_matrix.zones", zones)):
-        flows = [_flows(side, per_side) for side in comparison.sides]
+        flows = [flow_labels(side, per_side) for side in comparison.sides]
         if not all(len(flow) for flow in flows):
             raise NotMeasurable("no trip begins and ends inside the grid on one of the sides")
         _, original, released = matched_counts(*flows)
@@ -156,7 +156,7 @@ def _hour(job: tuple[int, Floats, Floats, Floats, Floats]) -> tuple[int, float, 
     return hour, value, earth_mover_m(one_half, other_half) if len(one_half) else np.nan, len(original)
 
 
-def _flows(side: Side, zones: int | None) -> Integers:
+def flow_labels(side: Side, zones: int | None = None) -> Integers:
     """One label per trip that begins and ends inside the grid: origin and destination in one number."""
     inside = (side.ends[0] >= 0) & (side.ends[1] >= 0)
     origin, destination = (end[inside] for end in side.ends)
