@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from murmurate import progress
+from murmurate import progress, runner
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.evaluate import evaluate
@@ -39,11 +39,17 @@ def test_everything_runs_with_a_pairing_and_workers(original, noise):
     assert {score.name.split(".")[0] for score in one} == set(METRICS)
 
 
-def test_workers_change_nothing():
+def test_workers_change_nothing(monkeypatch):
     # large enough that the hours really go to processes
     original = town(4000, seed=4)
-    noise = scrambled(original, seed=5)
+    noise = scrambled(original, seed=5).with_columns({"datetime": original.table["datetime"]})
+    asked = []
+    real = runner.map
+    monkeypatch.setattr(
+        runner, "map", lambda *given, workers, **more: asked.append(workers) or real(*given, workers=workers, **more)
+    )
     one, two = (evaluate(noise, original, metrics=["od_emd"], workers=workers) for workers in (1, 2))
+    assert asked == [1, 2]
     assert one.to_json() == two.to_json()
 
 
