@@ -1,0 +1,60 @@
+"""Attack: every attack that the data allow, on a release whose originals are known here; beside `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from murmurate import progress
+from murmurate.attacks import NAMES, attack_function
+from murmurate.core.score import Score
+from murmurate.core.trips import Trips
+from murmurate.errors import Fault, InputError, ParameterError
+from murmurate.evaluate import Evaluation
+from murmurate.metrics.comparison import NotMeasurable
+
+
+class Attacked(Evaluation):
+    """Scores of attacks beside their chance levels, and the attacks that could not be run, each with its reason."""
+
+
+def attack(
+    released: Trips,
+    original: Trips,
+    *,
+    pairing: ArrayLike | None = None,
+    attacks: Sequence[str] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    seed: int = 0,
+) -> Attacked:
+    """Run attacks on a release. The result is internal: it was computed from private data.
+
+    `pairing[k]` is the position of the original of released trip k (-1 for none). `options` gives keyword options to
+    single attacks by name; `seed` fixes what is sampled.
+
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"uid": [1, 1, 2, 2], "tid": [1, 1, 2, 2], "lat": [60.1, 60.11, 60.2, 60.21], "lng": [24.9] * 4})
+    >>> found = attack(Trips(table), Trips(table), pairing=[0, 1], attacks=["reidentify"])
+    >>> found["reidentify.places.top1_k1"].value, found["reidentify.places.top1_k1"].chance
+    (1.0, 0.5)
+    """
+    chosen = list(NAMES) if attacks is None else list(dict.fromkeys(attacks))
+    functions = {name: attack_function(name) for name in chosen}  # an unknown name is refused before any work
+    given = dict(options or {})
+    stray = [name for name in given if name not in functions]
+    if stray:
+        raise ParameterError(f"options name attacks that are not run: {', '.join(stray)}; run are {', '.join(functions)}.")
+    sides = (("original", original), ("released", released))
+    empty = [Fault(f"the {name} side has no trip") for name, trips in sides if not trips.n_trips]
+    if empty:
+        raise InputError(empty, "attack a release that holds trips, with the file it came from.")
+    scores: list[Score] = []
+    skipped: dict[str, str] = {}
+    for name in progress.track(chosen, "attacks", len(chosen)):
+        try:
+            scores += functions[name](released, original, pairing=pairing, **{"seed": seed, **given.get(name, {})})
+        except NotMeasurable as reason:
+            skipped[name] = str(reason)
+    return Attacked(tuple(scores), skipped, "", original.n_trips, released.n_trips)
