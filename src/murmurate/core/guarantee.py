@@ -100,10 +100,13 @@ class GeoInd:
             f"outcome would change by a factor of at most e^({self.epsilon_per_m:.4g} d)."
         )
         if self.radius_m:
-            text += (
-                f" At d = {self.radius_m:g} m that is e^{self.epsilon_per_m * self.radius_m:.4g} = "
-                f"{_exp(self.epsilon_per_m * self.radius_m)}."
-            )
+            level = self.epsilon_per_m * self.radius_m
+            text += f" At d = {self.radius_m:g} m that is e^{level:.4g} = {_exp(level)}."
+            if self.unit.max_points is not None and self.unit.max_points > 1:
+                one = level / self.unit.max_points
+                text += (
+                    f" One of its points alone, {self.radius_m:g} m elsewhere, changes it by e^{one:.4g} = {_exp(one)} at most."
+                )
         return text
 
 
