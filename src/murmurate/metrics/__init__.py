@@ -54,6 +54,7 @@ METRICS: dict[str, Metric] = {
     "visits": _metric("density"),
     "counting_queries": _metric("density"),
     "range_queries": _metric("density"),
+    "od_queries": _metric("queries"),
     "top_places": _metric("density"),
     "hot_spots": _metric("density"),
     "gyration": _metric("density"),
