@@ -231,7 +231,7 @@ class DPLoc:
             raise InputError(f"{path}: the model's space {schema['space']!r} is not a grid.")
         around = replace(self.around(), rows=grid.rows, columns=grid.columns)
         ends: Ends = ends_from_arrays(schema["kinds"][0], ends_arrays)
-        router: Router = router_from_arrays(schema["kinds"][1], move_arrays, around, self.settings().route)
+        router: Router = router_from_arrays(schema["kinds"][1], move_arrays, around, schema["hours"], self.settings().route)
         return DPLocModel(
             ends, router, grid, schema["time_zone"], schema["day"], schema["slot_s"], schema["hours"], schema["n"],
             (schema["kinds"][0], schema["kinds"][1]),

@@ -1,0 +1,102 @@
+"""The published initialiser: a variational autoencoder over one-hot source, destination and hour (section 8.3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from murmurate.core.space import Integers
+from murmurate.mechanisms.dp_loc.networks import cross_entropy, dense_start
+from murmurate.training.ghost import Layer, Params
+from murmurate.training.optimise import Arrays
+
+Array = Any
+AT_ONCE = 2048
+
+
+@dataclass(frozen=True)
+class EndsVAE:
+    """Encoder of 100 (ReLU) and 100 (linear) neurons, 50 latent ones, decoder of 100 (ReLU), three softmax outputs."""
+
+    n_cells: int
+    hours: int
+    hidden: int = 100
+    latent: int = 50
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        return (
+            *(Layer(name, "table", self.hidden) for name in ("source", "destination", "hour")),
+            Layer("second", "dense", self.hidden),
+            Layer("mean", "dense", self.latent),
+            Layer("spread", "dense", self.latent),
+            Layer("decoder", "dense", self.hidden),
+            *(Layer(f"{name}_out", "dense", width) for name, width in self._outputs()),
+        )
+
+    def _outputs(self) -> tuple[tuple[str, int], ...]:
+        return (("source", self.n_cells), ("destination", self.n_cells), ("hour", self.hours))
+
+    def start(self, generator: np.random.Generator) -> Arrays:
+        """Random parameters; the tables are the rows of the first dense layer, drawn as such."""
+        bound = (6.0 / (2 * self.n_cells + self.hours + self.hidden)) ** 0.5
+        tables = {
+            f"{name}.w": generator.uniform(-bound, bound, (rows, self.hidden)).astype(np.float32)
+            for name, rows in self._outputs()
+        }
+        dense = [("second", self.hidden, self.hidden), ("mean", self.hidden, self.latent)]
+        dense += [("spread", self.hidden, self.latent), ("decoder", self.latent, self.hidden)]
+        dense += [(f"{name}_out", self.hidden, width) for name, width in self._outputs()]
+        return tables | {key: value for one in dense for key, value in dense_start(generator, *one).items()}
+
+    def losses(self, params: Params, taps: Params, columns: Params, key: Array) -> tuple[Array, Params]:
+        """Reconstruction cost of the three variables plus the Kullback-Leibler divergence from the prior."""
+        import jax
+        import jax.numpy as jnp
+
+        given: Params = {name: columns[name] for name, _ in self._outputs()}
+        first = jnp.maximum(sum(params[f"{name}.w"][columns[name]] + taps[name] for name, _ in self._outputs()), 0.0)
+
+        def dense(name: str, inputs: Array) -> Array:
+            given[name] = inputs
+            return inputs @ params[f"{name}.w"] + params[f"{name}.b"] + taps[name]
+
+        second = dense("second", first)
+        mean, log_variance = dense("mean", second), dense("spread", second)
+        drawn = mean + jnp.exp(log_variance / 2) * jax.random.normal(key, mean.shape)
+        decoded = jnp.maximum(dense("decoder", drawn), 0.0)
+        cost = sum(cross_entropy(dense(f"{name}_out", decoded), columns[name]) for name, _ in self._outputs())
+        divergence = -0.5 * jnp.sum(1 + log_variance - mean**2 - jnp.exp(log_variance), axis=-1)
+        return cost + divergence, given
+
+
+@dataclass(frozen=True, eq=False)
+class VAEEnds:
+    """The trained decoder as a law of the ends: drawing from it is free."""
+
+    params: Arrays
+    """Of the decoder alone: the encoder is not needed any more."""
+
+    @classmethod
+    def of(cls, params: Arrays) -> VAEEnds:
+        return cls({name: value for name, value in params.items() if name.startswith("decoder.") or "_out." in name})
+
+    def sample(self, n: int, generator: np.random.Generator) -> tuple[Integers, Integers, Integers]:
+        latent = self.params["decoder.w"].shape[0]
+        drawn: list[list[Integers]] = [[], [], []]
+        for first in range(0, n, AT_ONCE):
+            size = min(AT_ONCE, n - first)
+            z = generator.standard_normal((size, latent)).astype(np.float32)
+            decoded = np.maximum(z @ self.params["decoder.w"] + self.params["decoder.b"], 0.0)
+            for place, name in enumerate(("source", "destination", "hour")):
+                logits = decoded @ self.params[f"{name}_out.w"] + self.params[f"{name}_out.b"]
+                cumulative = np.cumsum(np.exp(logits - logits.max(axis=1, keepdims=True)), axis=1)
+                at = generator.random(size)[:, None] * cumulative[:, -1:]
+                drawn[place].append(np.minimum((cumulative <= at).sum(axis=1), logits.shape[1] - 1).astype(np.int64))
+        source, destination, hour = (np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in drawn)
+        return source, destination, hour
+
+    def arrays(self) -> Arrays:
+        return self.params

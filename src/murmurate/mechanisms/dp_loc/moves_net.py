@@ -1,0 +1,120 @@
+"""Next cells from a privately trained network, calibrated by tables where the variant asks for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from murmurate.core.space import Integers
+from murmurate.mechanisms.dp_loc.budget import CALIBRATED_SHARES
+from murmurate.mechanisms.dp_loc.moves_counts import LEAST_SIMULATED, measured_sizes
+from murmurate.mechanisms.dp_loc.net_router import PublishedRouter, RelativeRouter
+from murmurate.mechanisms.dp_loc.networks import PublishedNet, RelativeNet
+from murmurate.mechanisms.dp_loc.protocols import Ends
+from murmurate.mechanisms.dp_loc.reading import Read
+from murmurate.mechanisms.dp_loc.settings import Route, Training
+from murmurate.synthesis.calibrate import calibrate
+from murmurate.synthesis.ends import Ends as CountedEnds
+from murmurate.synthesis.measure import Noise, measure
+from murmurate.synthesis.moves import MoveWeights, Neighbourhood, grams, move_histograms
+from murmurate.synthesis.sequences import CellTrips
+from murmurate.synthesis.zones import zones_of_equal_mass
+from murmurate.training.optimise import Arrays
+from murmurate.training.sampling import group_by_unit
+from murmurate.training.train import Plan, train
+
+if TYPE_CHECKING:
+    from murmurate.noise import Randomness
+
+MOST_SIMULATED = 20_000
+ZONE_DEPTH = 7
+
+
+def plan_of(training: Training, noise_multiplier: float | None) -> Plan:
+    """The training as the accountant was told it."""
+    return Plan(
+        sampling=training.sampling, steps=training.steps, noise_multiplier=float(noise_multiplier or 0.0), clip=training.clip,
+        learning_rate=training.learning_rate, optimiser=training.optimiser, one_gram=training.one_gram,
+    )  # fmt: skip
+
+
+def fit_published_moves(
+    found: Read, *, around: Neighbourhood, hours: int, n_units: float, route: Route, plan: Plan, rng: Randomness
+) -> PublishedRouter:
+    """Train the published network; steps out of reach and arrivals are no grams of it."""
+    net = PublishedNet(around.n_cells, around.n_offsets, hours)
+    steps = grams(found.trips, around)
+    kept = (steps.offset >= 0) & (steps.offset != around.stop)
+    trip = steps.trip[kept]
+    columns = {
+        "cell": steps.cell[kept],
+        "destination": found.trips.destinations[trip],
+        "hour": found.trips.hours[trip],
+        "offset": steps.offset[kept],
+    }
+    grouped = group_by_unit({name: values.astype(np.int32) for name, values in columns.items()}, found.unit[trip])
+    params, _ = train(net, net.start(rng.generator()), grouped, plan=plan, n_expected=n_units, rng=rng)
+    return PublishedRouter(params, around, hours, route)
+
+
+def fit_relative_moves(
+    found: Read,
+    *,
+    ends: Ends,
+    n: float,
+    around: Neighbourhood,
+    hours: int,
+    max_cells: int,
+    route: Route,
+    noise: Noise,
+    plan: Plan,
+    rng: Randomness,
+) -> RelativeRouter:
+    """Train the network that sees where the destination lies, measure what calibrates it, and calibrate."""
+    zone = ends.zone if isinstance(ends, CountedEnds) else _even_zones(around)
+    params = _train_relative(found, zone, around, hours, n / noise.trips_per_unit, plan, rng)
+    fixed = move_histograms(found.trips, around)
+    parts = {name: noise.part(CALIBRATED_SHARES[name]) for name in ("visits", "steps")}
+    noisy = {name: measure(fixed[name], noise=part, rng=rng) for name, part in parts.items()}
+    generator = rng.generator()
+    sizes = measured_sizes(
+        found.trips, ends=ends, n=n, around=around, hours=hours, max_cells=max_cells,
+        noise=noise.part(CALIBRATED_SHARES["sizes"]), rng=rng, generator=generator,
+    )  # fmt: skip
+    n_simulated = int(np.clip(n, LEAST_SIMULATED, MOST_SIMULATED))
+
+    def router(weights: MoveWeights, how: Route) -> RelativeRouter:
+        return RelativeRouter(params, weights.visits, weights.steps, zone, sizes, around, hours, how)
+
+    def simulate(weights: MoveWeights) -> CellTrips:
+        source, destination, hour = ends.sample(n_simulated, generator)
+        return router(weights, "sampled").paths(source, destination, hour, generator)
+
+    start = MoveWeights(np.ones((1, 1)), np.ones(around.n_cells), np.ones((around.n_cells, around.n_offsets)))
+    deviations = {name: part.deviation for name, part in parts.items()}
+    weights = calibrate(start, noisy=noisy, deviations=deviations, n=n, around=around, simulate=simulate)
+    return router(weights, route)
+
+
+def _train_relative(  # noqa: PLR0917
+    found: Read, zone: Integers, around: Neighbourhood, hours: int, n_units: float, plan: Plan, rng: Randomness
+) -> Arrays:
+    net = RelativeNet(int(zone.max()) + 1, around.n_relative, around.n_offsets, hours)
+    steps = grams(found.trips, around)
+    kept = steps.offset >= 0
+    trip = steps.trip[kept]
+    columns = {
+        "from": zone[steps.cell[kept]],
+        "to": zone[found.trips.destinations[trip]],
+        "hour": found.trips.hours[trip],
+        "way": steps.relative[kept],
+        "offset": steps.offset[kept],
+    }
+    grouped = group_by_unit({name: values.astype(np.int32) for name, values in columns.items()}, found.unit[trip])
+    params, _ = train(net, net.start(rng.generator()), grouped, plan=plan, n_expected=n_units, rng=rng)
+    return params
+
+
+def _even_zones(around: Neighbourhood) -> Integers:
+    return zones_of_equal_mass(np.ones(around.n_cells), rows=around.rows, columns=around.columns, depth=ZONE_DEPTH)

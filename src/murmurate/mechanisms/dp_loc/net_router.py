@@ -1,0 +1,195 @@
+"""Paths from a trained network: many walks at once, or one reverse tree for every destination and hour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmurate.core.space import Floats, Integers
+from murmurate.mechanisms.dp_loc.networks import PublishedNet, RelativeNet
+from murmurate.mechanisms.dp_loc.protocols import Arrays
+from murmurate.mechanisms.dp_loc.settings import Route
+from murmurate.mechanisms.dp_loc.walks import walk_many
+from murmurate.synthesis.moves import Neighbourhood
+from murmurate.synthesis.sequences import CellTrips
+from murmurate.synthesis.shortest import in_order, tree_paths
+from murmurate.synthesis.sizes import Sizes
+
+TRIES = 4
+MOST_STEPS = 4
+"""A walk without a wanted size is given up after so many times the steps of the straight line, and some."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedRouter:
+    """The published network; it never learned to stop, so a path ends when it reaches its destination."""
+
+    params: Any
+    around: Neighbourhood
+    hours: int
+    route: Route
+
+    @cached_property
+    def net(self) -> PublishedNet:
+        return PublishedNet(self.around.n_cells, self.around.n_offsets, self.hours)
+
+    def paths(self, sources: Integers, destinations: Integers, hours: Integers, generator: np.random.Generator) -> CellTrips:
+        if self.route == "most_probable":
+            return grouped_paths(sources, destinations, hours, self.around, self._costs())
+        import jax.numpy as jnp
+
+        params = {name: jnp.asarray(value) for name, value in self.params.items()}
+        ends = self._masks()
+
+        def logits(cell: Any, destination: Any, hour: Any) -> Any:
+            arrived = (cell == destination)[:, None] & (jnp.arange(self.around.n_offsets) == self.around.stop)
+            wanted = jnp.where(arrived, 1e9, self.net.logits(params, cell, destination, hour))
+            return jnp.where(ends[cell] | arrived, wanted, -jnp.inf)
+
+        sizes = np.full(len(sources), -1)
+        return walk_many(
+            sources, destinations, hours, sizes, logits=logits, around=self.around, generator=generator, tries=TRIES
+        )
+
+    def _masks(self) -> Any:
+        return inside(self.around)
+
+    def _costs(self) -> Callable[[int, int], Floats]:
+        """[cell, offset] costs of a destination and hour: the hidden layer is a sum of parts computed once."""
+        params, width = self.params, self.net.embedding
+        from_cell = params["place.w"] @ params["hidden.w"][:width] + params["hidden.b"]
+        to = params["place.w"] @ params["hidden.w"][width : 2 * width]
+        outside = ~np.asarray(inside(self.around))
+
+        def costs(destination: int, hour: int) -> Floats:
+            hidden = np.maximum(from_cell + (to[destination] + hour / self.hours * params["hidden.w"][-1]), 0.0)
+            return negative_log_softmax(hidden @ params["out.w"] + params["out.b"], outside)
+
+        return costs
+
+    def arrays(self) -> Arrays:
+        return dict(self.params)
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, around: Neighbourhood, hours: int, route: Route) -> PublishedRouter:
+        return cls(dict(arrays), around, hours, route)
+
+
+@dataclass(frozen=True, eq=False)
+class RelativeRouter:
+    """The network that sees where the destination lies, times calibrated weights of cells and steps."""
+
+    params: Any
+    visits: Floats
+    steps: Floats
+    zone: Integers
+    sizes: Sizes
+    around: Neighbourhood
+    hours: int
+    route: Route
+
+    @cached_property
+    def net(self) -> RelativeNet:
+        return RelativeNet(int(self.zone.max()) + 1, self.around.n_relative, self.around.n_offsets, self.hours)
+
+    @cached_property
+    def _log_weights(self) -> Floats:
+        """[cell, offset] logarithms of both weights; minus infinity outside the grid, and for staying."""
+        cell = np.arange(self.around.n_cells)[:, None]
+        row, column = np.divmod(np.arange(self.around.n_offsets), self.around.side)
+        target = np.clip(
+            cell + (row - self.around.reach) * self.around.columns + column - self.around.reach, 0, self.around.n_cells - 1
+        )
+        with np.errstate(divide="ignore"):
+            weights = np.log(self.visits[target] * self.steps)
+        return np.where(np.asarray(inside(self.around)), weights, -np.inf).astype(np.float32)
+
+    def paths(self, sources: Integers, destinations: Integers, hours: Integers, generator: np.random.Generator) -> CellTrips:
+        if self.route == "most_probable":
+            return grouped_paths(sources, destinations, hours, self.around, self._costs())
+        import jax.numpy as jnp
+
+        params = {name: jnp.asarray(value) for name, value in self.params.items()}
+        weights, zone, relative = jnp.asarray(self._log_weights), jnp.asarray(self.zone), jnp.asarray(self.around.relative)
+        rows, columns = self.around.rows, self.around.columns
+
+        def logits(cell: Any, destination: Any, hour: Any) -> Any:
+            way = relative[
+                destination // columns - cell // columns + rows - 1, destination % columns - cell % columns + columns - 1
+            ]
+            made = self.net.logits(params, {"from": zone[cell], "to": zone[destination], "hour": hour, "way": way})
+            stop = jnp.arange(self.around.n_offsets) == self.around.stop
+            may_stop = (cell == destination)[:, None] & stop
+            return jnp.where(may_stop, made, made + weights[cell])
+
+        wanted = self.sizes.sample(sources, destinations, hours, generator)
+        return walk_many(
+            sources, destinations, hours, wanted, logits=logits, around=self.around, generator=generator, tries=TRIES
+        )
+
+    def _costs(self) -> Callable[[int, int], Floats]:
+        params, zone, around = self.params, self.zone, self.around
+        cells = np.arange(around.n_cells)
+        weights = self._log_weights
+        outside = ~np.isfinite(weights)
+
+        def costs(destination: int, hour: int) -> Floats:
+            way = around.relative_of(cells, np.full(around.n_cells, destination))
+            hidden = (
+                params["from.w"][zone] + params["way.w"][way] + (params["to.w"][zone[destination]] + params["hour.w"][hour])
+            )
+            logits = np.maximum(hidden, 0.0) @ params["out.w"] + params["out.b"] + params["direct.w"][way]
+            return negative_log_softmax(logits + np.where(outside, 0.0, weights), outside)
+
+        return costs
+
+    def arrays(self) -> Arrays:
+        own = {"visits": self.visits, "steps": self.steps.astype(np.float32), "zone": self.zone, "sizes": self.sizes.table}
+        return {**own, **{f"net.{name}": value for name, value in self.params.items()}}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, around: Neighbourhood, hours: int, route: Route) -> RelativeRouter:
+        params = {name.removeprefix("net."): value for name, value in arrays.items() if name.startswith("net.")}
+        sizes = Sizes(arrays["sizes"], around.columns)
+        return cls(params, arrays["visits"], arrays["steps"], arrays["zone"], sizes, around, hours, route)
+
+
+def inside(around: Neighbourhood) -> Any:
+    """[cell, offset] whether the offset leads to another cell of the grid."""
+    row, column = np.divmod(np.arange(around.n_cells)[:, None], around.columns)
+    down, right = np.divmod(np.arange(around.n_offsets), around.side)
+    row, column = row + down - around.reach, column + right - around.reach
+    within = (row >= 0) & (row < around.rows) & (column >= 0) & (column < around.columns)
+    return within & (np.arange(around.n_offsets) != around.stop)
+
+
+def negative_log_softmax(logits: Floats, outside: NDArray[np.bool_]) -> Floats:
+    """Costs of steps: minus the logarithm of their probability among those inside the grid, infinity elsewhere."""
+    masked = np.where(outside, -np.inf, logits)
+    top = masked.max(axis=1, keepdims=True)
+    total = top + np.log(np.exp(masked - top).sum(axis=1, keepdims=True))
+    return np.asarray(np.maximum(total - masked, 0.0), dtype=np.float64)
+
+
+def grouped_paths(
+    sources: Integers, destinations: Integers, hours: Integers, around: Neighbourhood, costs: Callable[[int, int], Floats]
+) -> CellTrips:
+    """Most probable paths, one table of costs and one reverse tree for every (destination, hour)."""
+    span = int(hours.max(initial=0)) + 1
+    key = destinations * span + hours
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(key[order]) != 0]) if len(order) else np.zeros(0, dtype=np.int64)
+    parts, lengths = [], []
+    for low, high in pairwise([*starts.tolist(), len(order)]):
+        group = order[low:high]
+        destination = int(destinations[group[0]])
+        cells, sizes = tree_paths(costs(destination, int(hours[group[0]])), sources[group], destination, around)
+        parts.append(cells)
+        lengths.append(sizes)
+    return in_order(parts, lengths, order, hours)

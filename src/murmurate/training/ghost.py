@@ -1,0 +1,110 @@
+"""Exact per-unit gradient norms and clipped gradient sums without per-unit gradients.
+
+Every layer of a network adds a *tap*, an array of zeros, to what it puts out; the gradient with respect to the taps is what
+flows back to each gram. For a dense layer with inputs a_j and flows g_j the squared norm of a unit's gradient is
+sum over pairs (a_j.a_k + 1)(g_j.g_k), for a table looked up at i_j it is sum over pairs [i_j = i_k] g_j.g_k. The clipped sum
+follows from the same arrays with the flows scaled unit by unit, so nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Array = Any
+"""A jax array."""
+Params = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A dense layer (parameters `name.w`, `name.b`) or a table of rows (`name.w`)."""
+
+    name: str
+    kind: Literal["dense", "table"]
+    width: int
+    looks: int = 1
+    """How many rows of a table one gram looks up."""
+
+
+class Network(Protocol):
+    """What private training needs to know of a network; it must be hashable, as it is compiled for."""
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers that have parameters."""
+        ...
+
+    def losses(self, params: Params, taps: Params, columns: Params, key: Array) -> tuple[Array, Params]:
+        """Loss of each gram [units, grams], and what each layer was given: inputs of a dense layer, rows of a table."""
+        ...
+
+
+def clipped_sum(
+    network: Network, params: Params, columns: Params, weight: Array, key: Array, *, clip: float
+) -> tuple[Params, Array, Array]:
+    """Sum over units of clipped gradients, the squared norms before clipping, and the summed loss."""
+    import jax
+    import jax.numpy as jnp
+
+    def total(taps: Params) -> tuple[Array, Params]:
+        losses, given = network.losses(params, taps, columns, key)
+        return jnp.sum(losses * weight), given
+
+    taps = {layer.name: jnp.zeros(_tap_shape(layer, weight.shape), jnp.float32) for layer in network.layers}
+    (loss, given), flows = jax.value_and_grad(total, has_aux=True)(taps)
+    squared = sum(_squared_norm(layer, given[layer.name], flows[layer.name]) for layer in network.layers)
+    factor = jnp.minimum(1.0, clip / jnp.sqrt(jnp.maximum(squared, 1e-30)))
+    sums: Params = {}
+    for layer in network.layers:
+        flow = flows[layer.name]
+        by_unit = (-1, *[1] * (flow.ndim - 1))
+        # a unit whose gradient overflowed adds nothing: no single unit may turn the sum into something else than numbers
+        scaled = jnp.where(jnp.isfinite(squared).reshape(by_unit), flow * factor.reshape(by_unit), 0.0)
+        sums |= _gradient(layer, given[layer.name], scaled, params)
+    return sums, squared, loss
+
+
+def plain_sum(network: Network, params: Params, columns: Params, weight: Array, key: Array) -> tuple[Params, Array]:
+    """The same sum without clipping, by ordinary differentiation: what a non-private user would run."""
+    import jax
+    import jax.numpy as jnp
+
+    def total(given: Params) -> Array:
+        taps = {layer.name: jnp.zeros((), jnp.float32) for layer in network.layers}
+        return jnp.sum(network.losses(given, taps, columns, key)[0] * weight)
+
+    loss, sums = jax.value_and_grad(total)(params)
+    return sums, loss
+
+
+def _tap_shape(layer: Layer, grams: tuple[int, int]) -> tuple[int, ...]:
+    return (*grams, layer.width) if layer.looks == 1 else (*grams, layer.looks, layer.width)
+
+
+def _squared_norm(layer: Layer, given: Array, flow: Array) -> Array:
+    import jax.numpy as jnp
+
+    units = flow.shape[0]
+    flat = flow.reshape(units, -1, layer.width)
+    if layer.kind == "table":
+        rows = given.reshape(units, -1)
+        if rows.shape[1] == 1:
+            return jnp.sum(flat * flat, axis=(1, 2))
+        alike = rows[:, :, None] == rows[:, None, :]
+    else:
+        inputs = given.reshape(units, -1, given.shape[-1])
+        if inputs.shape[1] == 1:
+            return (jnp.sum(inputs * inputs, axis=(1, 2)) + 1.0) * jnp.sum(flat * flat, axis=(1, 2))
+        alike = jnp.einsum("uji,uki->ujk", inputs, inputs) + 1.0
+    return jnp.sum(alike * jnp.einsum("ujo,uko->ujk", flat, flat), axis=(1, 2))
+
+
+def _gradient(layer: Layer, given: Array, flow: Array, params: Params) -> Params:
+    import jax.numpy as jnp
+
+    flat = flow.reshape(-1, layer.width)
+    if layer.kind == "table":
+        return {f"{layer.name}.w": jnp.zeros_like(params[f"{layer.name}.w"]).at[given.reshape(-1)].add(flat)}
+    inputs = given.reshape(-1, given.shape[-1])
+    return {f"{layer.name}.w": inputs.T @ flat, f"{layer.name}.b": jnp.sum(flat, axis=0)}
