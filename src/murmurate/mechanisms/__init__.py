@@ -13,6 +13,7 @@ from murmurate.spaces import parse
 
 NAMES: dict[str, str] = {
     "geoind": "murmurate.mechanisms.geoind:GeoIndistinguishability",
+    "geoind_predictive": "murmurate.mechanisms.geoind_predictive:PredictiveGeoIndistinguishability",
     "dp_loc": "murmurate.mechanisms.dp_loc:DPLoc",
     "ngram": "murmurate.mechanisms.ngram:NGram",
 }
@@ -37,8 +38,9 @@ def build(name: str, parameters: Mapping[str, Any]) -> Any:
         hints = "".join(closest(key, known) for key in unknown)
         raise ParameterError(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(known)}.{hints}")
     values = dict(parameters)
-    if isinstance(values.get("space"), str):
-        values["space"] = parse(values["space"])
+    for key in ("space", "roads"):
+        if isinstance(values.get(key), str):
+            values[key] = parse(values[key])
     missing = [
         key
         for key, field in known.items()

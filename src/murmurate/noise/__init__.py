@@ -3,9 +3,11 @@
 from murmurate.noise.discrete import gaussian_integers, laplace_integers
 from murmurate.noise.lattice import planar_laplace
 from murmurate.noise.sphere import geo_laplace
+from murmurate.noise.steps import Draws, within
 from murmurate.noise.stream import Randomness, secure, seeded
 
 __all__ = [
+    "Draws",
     "Randomness",
     "gaussian_integers",
     "geo_laplace",
@@ -13,4 +15,5 @@ __all__ = [
     "planar_laplace",
     "secure",
     "seeded",
+    "within",
 ]

@@ -167,7 +167,7 @@ def series_offset(phi, r, cos_azimuth, sin_azimuth):  # type: ignore[no-untyped-
     c = 1.0 - r2 * (1 / 2) * (1.0 - r2 * (1 / 12) * (1.0 - r2 * (1 / 30)))
     a = s * cos_azimuth
     b = s * sin_azimuth
-    sin_phi = _sine(phi)
+    sin_phi = sine(phi)
     cos_phi = math.sqrt(1.0 - sin_phi * sin_phi)
     x = c * cos_phi - a * sin_phi
     z = c * sin_phi + a * cos_phi
@@ -185,7 +185,7 @@ def _small_atan(t):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _sine(t):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def sine(t):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Taylor's series up to t^19: exact in doubles for |t| up to 1.4."""
     z = t * t
     p = 1.0 - z * (1 / 110) * (1.0 - z * (1 / 156) * (1.0 - z * (1 / 210) * (1.0 - z * (1 / 272) * (1.0 - z * (1 / 342)))))

@@ -1,0 +1,258 @@
+"""The predictive mechanism: public parameters, promise, and the run over whole traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from murmurate.core.guarantee import GeoInd
+from murmurate.core.mechanism import Rng
+from murmurate.core.parameters import one_of, positive
+from murmurate.core.space import Floats, Integers
+from murmurate.core.trips import Trips
+from murmurate.errors import ParameterError
+from murmurate.mechanisms.geoind_predictive import budgets, kernel
+from murmurate.mechanisms.geoind_predictive.predictors import predictor
+from murmurate.mechanisms.geoind_terms import KNOWN, WORD, GeoIndTerms
+from murmurate.noise import Draws
+from murmurate.noise.steps import WIDEST_SCALE_M
+from murmurate.spaces import Plane
+
+if TYPE_CHECKING:
+    from murmurate.mechanisms.geoind_predictive.session import Session
+
+STRIDE = 4.0
+"""Points from decision to decision for each square root of noise scale over step; chosen on the demo city."""
+
+WORTH_TESTING = 1.5
+"""Below this stride noise is so small beside a step that predictions hardly ever hold, so tests are not paid for."""
+
+_WORTH_DRAWING = 0.25
+"""A draw with less than this share of epsilon would lead astray more than the report it replaces."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictiveGeoIndistinguishability(GeoIndTerms):
+    """Repeats the last report while a noisy test (or the public pace) says that it still holds, and draws anew else.
+
+    Guarantee: `max_points * epsilon / radius_m` per metre for a unit. Every test and every draw is debited, and where the
+    budget of a trace (its points times epsilon) ends, its last report is repeated, whatever the input. `variant="as_published"`
+    is the study's own reading, whose real price is 0.1 higher at the radius.
+
+    >>> predictive = PredictiveGeoIndistinguishability(epsilon=1.0, radius_m=200.0, max_points=50)
+    >>> predictive.guarantee().epsilon_per_m
+    0.25
+    """
+
+    name: ClassVar[str] = "geoind_predictive"
+    example: ClassVar[Mapping[str, Any]] = {"epsilon": 1.0, "radius_m": 300.0, "max_points": 100, "interval_s": 15.0}
+
+    variant: Literal["own", "as_published"] = "own"
+    predictor: Literal["parrot", "linear", "last_k"] = "parrot"
+    last_k: int = 3
+    """Reports that predictor last_k takes the mean of."""
+    manager: Literal["fixed_rate", "fixed_utility"] = "fixed_rate"
+    accuracy_m: float | None = None
+    """The accuracy that manager fixed_utility keeps until the budget ends."""
+    stride: float | None = None
+    """Points from one decision to the next, between which reports are repeated for free; None: from public numbers."""
+    running_rate: bool = False
+    """Let the share of passed tests enlarge what is spent, as in the paper's Figure 2; it runs out before the trace does."""
+    eta: float = 1.0
+    gamma: float = 1.0
+    c_theta: float = 0.3
+    c_N: float = 2.0  # noqa: N815  the paper's own name
+
+    def __post_init__(self) -> None:
+        self._check_terms()
+        one_of("variant", self.variant, ("own", "as_published"))
+        one_of("manager", self.manager, budgets.MANAGERS)
+        predictor(self.predictor, last_k=self.last_k)
+        for name in ("eta", "gamma", "c_theta", "c_N"):
+            positive(name, getattr(self, name), at_most=1e6)
+        if self.unit == "point":
+            raise ParameterError(
+                "predictions tie the points of a trace together: unit must be trip, user_day or user, not point."
+            )
+        if self.max_points > 10**8:
+            raise ParameterError(f"max_points must be at most 100,000,000 here; got {self.max_points!r}.")
+        if not isinstance(self.running_rate, bool):
+            raise ParameterError(f"running_rate must be true or false; got {self.running_rate!r}.")
+        if self.stride is not None:
+            positive("stride", self.stride)
+            if self.stride < 1:
+                raise ParameterError(f"stride must be at least 1 point; got {self.stride!r}.")
+        if not 1e-4 <= self.test_share <= 1e4:
+            raise ParameterError(
+                "eta * c_theta / c_N * (1 + 1/gamma), a test's price for each draw's, must lie between 0.0001 and 10,000; "
+                f"got {self.test_share:g}."
+            )
+        if self.scale_m > WIDEST_SCALE_M:
+            raise ParameterError(f"radius_m / epsilon must be at most {WIDEST_SCALE_M:,.0f} m; got {self.scale_m:,.0f} m.")
+        self._check_accuracy()
+        self._check_published()
+        self.guarantee()
+
+    def _check_accuracy(self) -> None:
+        if self.manager == "fixed_rate":
+            if self.accuracy_m is not None:
+                raise ParameterError("accuracy_m belongs to manager fixed_utility; fixed_rate lets the accuracy vary.")
+            return
+        if self.accuracy_m is None:
+            raise ParameterError("manager fixed_utility needs the wanted accuracy_m in metres.")
+        positive("accuracy_m", self.accuracy_m, at_most=self.c_N * WIDEST_SCALE_M)
+        wanted = self.c_N * self.radius_m / self.accuracy_m
+        if wanted > self.max_points * self.epsilon:
+            raise ParameterError(
+                f"an accuracy of {self.accuracy_m:g} m costs epsilon {wanted:g} at {self.radius_m:g} m for the first point "
+                f"alone; max_points * epsilon is {self.max_points * self.epsilon:g}. Ask for less accuracy or give more budget."
+            )
+
+    def _check_published(self) -> None:
+        if self.variant == "as_published" and (
+            self.manager != "fixed_rate" or self.predictor != "parrot" or self.running_rate or self.stride is not None
+        ):
+            raise ParameterError(
+                "variant as_published is the study's one reading: manager fixed_rate, predictor parrot, no stride and no "
+                "running rate. Use variant own for anything else."
+            )
+
+    # -- public numbers ------------------------------------------------------------------------------------------------
+
+    @property
+    def test_share(self) -> float:
+        """What a test costs for each epsilon of a draw."""
+        return self.eta * self.c_theta / self.c_N * (1 + 1 / self.gamma)
+
+    @property
+    def budget(self) -> float:
+        """Epsilon at the radius that a unit can spend at most."""
+        if self.variant == "own":
+            return self.max_points * self.epsilon
+        trips = 1 if self.unit == "trip" else min(self.max_trips or self.max_points, self.max_points)
+        return self.max_points * self.epsilon + trips * budgets.PUBLISHED_TEST
+
+    def rule(self) -> budgets.Rule:
+        """The budget rule in grains."""
+        grains_per_epsilon = budgets.GRAINS / self.epsilon
+        published = self.variant == "as_published"
+        wanted = 0.0 if self.accuracy_m is None else self.c_N * self.radius_m / self.accuracy_m
+        return budgets.Rule(
+            manager=budgets.AS_PUBLISHED if published else budgets.MANAGERS[self.manager],
+            test_share=self.test_share,
+            limit_share=self.c_N / (self.eta * (self.gamma + 1)),  # l = c_theta radius / (gamma epsilon_theta)
+            running_rate=self.running_rate,
+            noise_grains=float(np.floor(wanted * grains_per_epsilon)),
+            least_grains=1.0 if self.manager == "fixed_utility" else _WORTH_DRAWING * budgets.GRAINS,
+            published_test=float(np.rint(budgets.PUBLISHED_TEST * grains_per_epsilon)),
+            epsilon_per_grain=self.epsilon / budgets.GRAINS,
+        )
+
+    def terms(self) -> tuple[float, float, int, int]:
+        """Metres x grains of a noise scale, the lattice step (0: microdegrees), and the predictor, for the kernel."""
+        chosen = predictor(self.predictor, last_k=self.last_k)
+        step_m = self.space.step_m if isinstance(self.space, Plane) else 0.0
+        return self.radius_m * budgets.GRAINS / self.epsilon, step_m, chosen.rule, chosen.window
+
+    def plan(self, points: Floats, steps_m: Floats) -> tuple[Floats, Floats, Any]:
+        """For traces of these public sizes: grains, number of decisions, and whether they are worth a test."""
+        grains = points * budgets.GRAINS
+        if self.variant == "as_published":
+            return grains + self.rule().published_test, points, np.ones(len(points), dtype=bool)
+        if self.stride is not None:
+            strides, tests = np.full(len(points), float(self.stride)), np.ones(len(points), dtype=bool)
+        else:
+            # the scale this trace is worth drawing with, against how far a person moves between points
+            strides = np.maximum(1.0, STRIDE * np.sqrt(self.scale_m / np.maximum(steps_m, 1.0)))
+            tests = strides >= WORTH_TESTING
+        decisions = np.clip(np.rint((points - 1) / strides) + 1, np.minimum(2, points), points)
+        return grains, np.asarray(decisions), tests
+
+    # -- the promise ---------------------------------------------------------------------------------------------------
+
+    def guarantee(self) -> GeoInd:
+        """All that a unit of `max_points` can spend."""
+        assumptions: tuple[str, ...] = (KNOWN,)
+        if self.variant == "as_published":
+            assumptions += (
+                f"The study states epsilon * n = {self.max_points * self.epsilon:g} at the radius and spends up to "
+                f"{budgets.PUBLISHED_TEST:g} more in every trip; this guarantee prices what is really spent.",
+            )
+        return GeoInd(
+            epsilon_per_m=self.budget / self.radius_m,
+            unit=self._bounds(),
+            metric=self._metric(),
+            radius_m=self.radius_m,
+            assumptions=assumptions,
+        )
+
+    def statement(self) -> tuple[str, ...]:
+        """What is and is not protected, in plain words."""
+        return (
+            "A report is drawn with noise, repeated at a public pace for free, or repeated because a noisy test passed.",
+            f"Every draw and every test is paid for. All points of a {WORD[self.unit]} together can cost at most epsilon "
+            f"{self.budget:g} at {self.radius_m:g} m, whatever the input; this is what was charged.",
+            "Where the budget of a trace ends, its last report is repeated to the end.",
+            "Repeated reports show that a test passed or that none was made.",
+            *self._other_units(),
+            *self._open_ends(),
+        )
+
+    def expected_error(self) -> str:
+        """How far a drawn report lies from its place."""
+        if self.accuracy_m is not None:
+            return (
+                f"A drawn report lies {2 * self.accuracy_m / self.c_N:,.4g} m off on average, for as long as the budget lasts."
+            )
+        if self.variant == "as_published" or (self.stride is None and self.interval_s is None):
+            return (
+                f"A report lies up to {2 * self.scale_m:,.4g} m off on average where every point is drawn, and less the more "
+                "points are repeated."
+            )
+        step_m = (self.interval_s or 0.0) * self.speed_kmh / 3.6
+        points = np.array([float(self.max_points)])
+        _, decisions, tests = self.plan(points, np.array([step_m]))
+        scale = self.scale_m * float(decisions[0]) / self.max_points * (1 + self.test_share * bool(tests[0]))
+        return (
+            f"A drawn report lies {2 * scale:,.4g} m off on average, about every {self.max_points / float(decisions[0]):.3g} "
+            "points; in between it is repeated."
+        )
+
+    # -- what it does --------------------------------------------------------------------------------------------------
+
+    def apply(self, private: Trips, rng: Rng) -> Trips:
+        """Reports for all points; units beyond the bounds they were priced for are refused, never let through."""
+        self._refuse_unbounded(private)
+        x, y, scale_m, _ = self.run(private, rng)
+        return self._released(private, *self._degrees(x, y), scale_m)
+
+    def run(self, private: Trips, rng: Rng) -> tuple[Integers, Integers, Floats, Floats]:
+        """Lattice places, noise scales (infinite: repeated) and what each trip spent, in epsilon at the radius."""
+        x, y = self._snapped(private.lat, private.lng)
+        points = np.diff(private.offsets).astype(np.float64)
+        needs_pace = self.variant == "own" and self.stride is None
+        steps_m = self._steps_m(private) if needs_pace else np.zeros(len(points))
+        grains, decisions, tests = self.plan(points, steps_m)
+        out = np.empty_like(x), np.empty_like(y), np.empty(len(x))
+        state = np.zeros(kernel.STATE)
+        self.advance((private.offsets, x, y, points, decisions, tests, grains), Draws(rng), state, out)
+        return *out, grains * (self.epsilon / budgets.GRAINS)
+
+    def advance(self, traces: tuple[Any, ...], draws: Draws, state: Floats, out: tuple[Integers, Integers, Floats]) -> None:
+        """Run the kernel over these traces to their end, with as much randomness as it asks for."""
+        marks = np.zeros(2, dtype=np.int64), state
+        done = False
+        while not done:
+            draws.ready()
+            randomness = (draws.words, draws.u, draws.v, draws.radius, draws.other, draws.used)
+            done = kernel.run(traces, self.rule(), self.terms(), randomness, marks, out)
+
+    def session(self, *, points: int, path: Path | None = None, rng: Rng | None = None) -> Session:
+        """A trace reported point by point, of `points` points at most; with a path its account survives a crash."""
+        from murmurate.mechanisms.geoind_predictive.session import Session
+
+        return Session.begin(self, points=points, path=path, rng=rng)

@@ -1,0 +1,208 @@
+"""The terms that geo-indistinguishable mechanisms share: what is priced, on which lattice, and what is free afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import polars as pl
+
+from murmurate.core.bounding import units_of_trips
+from murmurate.core.guarantee import Unit, UnitName
+from murmurate.core.parameters import one_of, positive, whole
+from murmurate.core.space import Floats, Integers, Space
+from murmurate.core.trips import Trips
+from murmurate.errors import GuaranteeRefused, InputError, ParameterError
+from murmurate.spaces import Plane
+
+if TYPE_CHECKING:
+    from murmurate.spaces.road import RoadNetwork
+
+MICRO = 1e6
+NARROWEST_SCALE_STEPS = 1e9
+WORD = {"point": "point", "trip": "trip", "user_day": "person's day", "user": "person"}
+WITHIN_ROADS_M = 1_000.0
+"""A report farther than this from every road is left where it is."""
+
+KNOWN = "Times, the number of points and trips (up to the public bounds) and their order are taken as known to the reader."
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeoIndTerms:
+    """What is priced (epsilon at a radius, points of a unit), where (lattice), and the free options `smooth` and `roads`."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"coordinates"})
+    emits: ClassVar[tuple[str, ...]] = ("datetime", "weekday", "hour", "lat", "lng")
+    """Carried columns (speed, altitude, cells, addresses) would tell the true place, so they stay behind."""
+    paired: ClassVar[bool] = True
+    local: ClassVar[bool] = True
+
+    epsilon: float
+    """Spent by each point, at `radius_m`."""
+    radius_m: float
+    """The protection radius: two places this far apart are `epsilon` indistinguishable from one point."""
+    max_points: int = 100
+    """Points of a unit that are read, over all its trips; without meaning for unit point."""
+    unit: UnitName = "trip"
+    max_trips: int | None = None
+    """Trips of a person (or of a day) that are read; None leaves the bound to `max_points`."""
+    space: Space | None = None
+    """None: the public lattice of microdegrees. A `Plane`: its lattice, 0.1 m by default."""
+    smooth: bool = False
+    """Replace the noisy reports by the likeliest trace behind them: free, from public numbers alone."""
+    speed_kmh: float = 30.0
+    """A public guess of how fast people move in these data; it never touches the promise."""
+    interval_s: float | None = None
+    """Seconds between points; None takes the released times, which the promise counts as known."""
+    roads: Space | None = None
+    """A public road network whose nearest road every report is moved to, free as well."""
+
+    def _check_terms(self) -> None:
+        positive("epsilon", self.epsilon)
+        positive("radius_m", self.radius_m, at_most=20_000_000)
+        whole("max_points", self.max_points, at_most=10**9)
+        one_of("unit", self.unit, WORD)
+        if self.max_trips is not None:
+            whole("max_trips", self.max_trips)
+            if self.unit in ("point", "trip"):
+                raise ParameterError(f"max_trips bounds the trips of a person or a day; unit {self.unit} has one trip at most.")
+        if self.space is not None and not isinstance(self.space, Plane):
+            raise ParameterError(
+                "points move on the microdegree lattice (no space) or on a plane (plane:LAT,LNG); "
+                f"got {self.space!r}. A road network goes into roads."
+            )
+        if isinstance(self.space, Plane) and self.scale_m / self.space.step_m > NARROWEST_SCALE_STEPS:
+            raise ParameterError(f"radius_m / epsilon must be at most {NARROWEST_SCALE_STEPS:g} steps of the plane's lattice.")
+        if not isinstance(self.smooth, bool):
+            raise ParameterError(f"smooth must be true or false; got {self.smooth!r}.")
+        positive("speed_kmh", self.speed_kmh, at_most=2_000)
+        if self.interval_s is not None:
+            positive("interval_s", self.interval_s, at_most=1e7)
+        if self.roads is not None:
+            from murmurate.spaces.road import RoadNetwork
+
+            if not isinstance(self.roads, RoadNetwork):
+                raise ParameterError(f"roads must be a road network (road:FILE); got {self.roads!r}.")
+
+    @property
+    def scale_m(self) -> float:
+        """Metres in which the noise density of one point falls by a factor e; the mean displacement is twice this."""
+        return self.radius_m / self.epsilon
+
+    # -- words for promises ----------------------------------------------------------------------------------------
+
+    def _bounds(self) -> Unit:
+        if self.unit == "point":
+            return Unit(name="point")
+        return Unit(name=self.unit, max_trips=self.max_trips, max_points=self.max_points)
+
+    def _metric(self) -> str:
+        if self.space is None:
+            return "great-circle metres between points snapped to the public microdegree lattice"
+        return f"metres on the plane {self.space.spec()} between points snapped to its public lattice"
+
+    def _other_units(self) -> list[str]:
+        if self.unit == "trip":
+            return ["A person with m trips in these data is protected m times less than one trip is."]
+        if self.unit == "user_day":
+            return ["A person with m days in these data is protected m times less than one day is."]
+        return []
+
+    def _open_ends(self) -> list[str]:
+        most = "." if self.unit == "point" else f" (up to {self.max_points:,}; what lies beyond was left out)."
+        done = []
+        if self.smooth:
+            done.append(f"Reports were smoothed with the public speed of {self.speed_kmh:g} km/h.")
+        if self.roads is not None:
+            done.append(f"Reports were moved to the nearest road of the public network {self.roads.spec()}.")
+        if done:
+            done.append("This happened after the noise and reads nothing but it, so it costs nothing and weakens nothing.")
+        return [
+            *done,
+            "Exact times are not protected.",
+            "The number of points is not protected" + most,
+            "The order of points and trips is not protected, nor is the fact that somebody is in the data.",
+        ]
+
+    # -- in and out ------------------------------------------------------------------------------------------------
+
+    def _refuse_unbounded(self, private: Trips) -> None:
+        if self.unit == "point" or private.n_points == 0:
+            return
+        of_trips = units_of_trips(private, self._bounds())
+        points = np.bincount(of_trips, weights=np.diff(private.offsets)).max()
+        trips = np.bincount(of_trips).max()
+        if points > self.max_points or (self.max_trips is not None and trips > self.max_trips):
+            raise GuaranteeRefused(
+                f"this guarantee was priced for at most {self.max_points:,} points"
+                + ("" if self.max_trips is None else f" and {self.max_trips:,} trips")
+                + f" of each {WORD[self.unit]}, and a {WORD[self.unit]} with more was handed in. "
+                "Release through murmurate.release, which cuts to the bounds first."
+            )
+
+    def _snapped(self, lat: Floats, lng: Floats) -> tuple[Integers, Integers]:
+        """Lattice coordinates: x east and y north on a plane; longitude and latitude in microdegrees else."""
+        if isinstance(self.space, Plane):
+            return self.space.snap(*self.space.to_xy(lat, lng))
+        return np.rint(lng * MICRO).astype(np.int64), np.rint(lat * MICRO).astype(np.int64)
+
+    def _degrees(self, x: Integers, y: Integers) -> tuple[Floats, Floats]:
+        if isinstance(self.space, Plane):
+            return self.space.from_xy(*self.space.unsnap(x, y))
+        return np.asarray(y / MICRO), np.asarray(x / MICRO)
+
+    def _seconds(self, private: Trips) -> Floats:
+        """Seconds of each point from any zero: the released times, or the public interval."""
+        if self.interval_s is not None:
+            return np.arange(private.n_points) * float(self.interval_s)
+        if not private.has_time:
+            raise InputError(
+                "these trips have no times, so how far people move between points is unknown.",
+                remedy="give the public seconds between points: interval_s.",
+            )
+        return np.asarray(private.time_us / 1e6, dtype=np.float64)
+
+    def _steps_m(self, private: Trips) -> Floats:
+        """Public metres a person moves from point to point, on average over each trip: speed x interval."""
+        seconds = self._seconds(private)
+        first, last = private.offsets[:-1], private.offsets[1:] - 1
+        gaps = np.maximum(last - first, 1)
+        return np.asarray((seconds[last] - seconds[first]) / gaps * (self.speed_kmh / 3.6))
+
+    def _released(self, private: Trips, lat: Floats, lng: Floats, scale_m: Floats | None = None) -> Trips:
+        """Times and noisy places, tidied by the free options; `scale_m` is the noise scale of each report."""
+        lat, lng = self._tidied(private, lat, lng, scale_m)
+        kept = [name for name in ("uid", "tid", *self.emits) if name in private.columns]
+        table = private.table.select(kept).with_columns(pl.Series("lat", lat), pl.Series("lng", lng))
+        return Trips(table, time_zone=private.time_zone)
+
+    def _tidied(self, private: Trips, lat: Floats, lng: Floats, scale_m: Floats | None) -> tuple[Floats, Floats]:
+        """The free options; of `private` only offsets and times are read."""
+        if self.smooth and private.n_points:
+            from murmurate.mechanisms.smoothing import smooth
+
+            scales = np.full(len(lat), self.scale_m) if scale_m is None else scale_m
+            lat, lng = smooth(private.offsets, self._seconds(private), lat, lng, scales, speed_kmh=self.speed_kmh)
+            lat, lng = np.rint(lat * MICRO) / MICRO, np.rint(lng * MICRO) / MICRO
+        return self._on_roads(lat, lng)
+
+    def _on_roads(self, lat: Floats, lng: Floats) -> tuple[Floats, Floats]:
+        """The nearest point on a public road; a point far from all of them stays."""
+        from murmurate.spaces.road import RoadNetwork
+
+        return _nearest_on(self.roads, lat, lng) if isinstance(self.roads, RoadNetwork) and len(lat) else (lat, lng)
+
+
+def _nearest_on(roads: RoadNetwork, lat: Floats, lng: Floats) -> tuple[Floats, Floats]:
+    from murmurate.spaces.road.geometry import points_along
+
+    links, along_m, _ = roads.index.nearest(lat, lng, radius_m=WITHIN_ROADS_M)
+    found = links >= 0
+    share = along_m[found] / np.maximum(roads.length_m[links[found]], 1e-9)
+    lat, lng = lat.copy(), lng.copy()
+    road_lat, road_lng = points_along(
+        roads.shape_offsets, roads.shape_lat, roads.shape_lng, links[found], np.clip(share, 0.0, 1.0)
+    )
+    lat[found], lng[found] = np.rint(road_lat * MICRO) / MICRO, np.rint(road_lng * MICRO) / MICRO
+    return lat, lng
