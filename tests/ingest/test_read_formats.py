@@ -126,7 +126,7 @@ def test_gpx(tmp_path):
     assert trips.table["uid"].unique().to_list() == ["anna"]
     assert trips.n_trips == 2
     (tmp_path / "anna.gpx").write_text(GPX[:-60])
-    with pytest.raises(InputError, match="anna.gpx"):
+    with pytest.raises(InputError, match=r"anna\.gpx"):
         read(tmp_path / "anna.gpx")
     (tmp_path / "anna.gpx").write_text(GPX.replace("<time>2020-09-13T12:27:40Z</time>", ""))
     with pytest.raises(InputError, match="row 2, column datetime: empty"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import random
@@ -23,8 +24,7 @@ def survives(path, **options):
     for reader in (read, scan):
         try:
             reader(path, **options)
-        except MurmurateError as error:
-            assert str(error)
+        except MurmurateError:
             return False
     return True
 
@@ -89,7 +89,7 @@ def damaged(content, chance):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "geojson", "gpx"])
-def test_damaged_files(tmp_path, suffix):
+def test_damaged_files(tmp_path, capfd, suffix):
     content = contents(suffix, tmp_path)
     path = tmp_path / f"x.{suffix}"
     path.write_bytes(content)
@@ -99,6 +99,7 @@ def test_damaged_files(tmp_path, suffix):
         path.write_bytes(damaged(content, random.Random(seed)))
         refused += not survives(path)
     assert refused > 20, "the damage should be noticed often"
+    assert capfd.readouterr().err == "", "native code printed a traceback of its own"
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz", "csv.zst", "parquet", "geojson", "gpx"])
@@ -201,14 +202,12 @@ def test_any_types(columns, nulls):
             pl.Series(name, values[kind], dtype=kind) if kind in values else pl.Series(name, [1, 2]).cast(kind, strict=False)
         )
         series.append(column if not nulls else column.clear(2))
-    try:
+    with contextlib.suppress(MurmurateError):
         read(pl.DataFrame(series), time_zone="UTC")
-    except MurmurateError as error:
-        assert str(error)
 
 
 @pytest.mark.data
-def test_slices_of_real_files(tmp_path, data_dir):
+def test_slices_of_real_files(tmp_path, capfd, data_dir):
     for name in ("geolife_60s", "foursquare_nyc_weekly"):
         piece = pl.read_parquet(data_dir / f"{name}.parquet").head(3_000)
         piece.write_parquet(tmp_path / "seed.parquet", row_group_size=500)
@@ -216,6 +215,7 @@ def test_slices_of_real_files(tmp_path, data_dir):
         for seed in range(100):
             (tmp_path / "x.parquet").write_bytes(damaged(content, random.Random(seed)))
             survives(tmp_path / "x.parquet")
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("layout", ["cabspotting", "porto", "geolife", "tdrive", "gowalla"])

@@ -42,7 +42,7 @@ def test_units_that_cannot_be_told_are_asked_for():
     assert read_times([0, 15], time_unit="s") == [0, 15_000_000]
     with pytest.raises(InputError, match="mixed units"):
         read_times([1_600_000_000, 1_600_000_000_000])
-    with pytest.raises(InputError, match="1 rows|since 1970"):
+    with pytest.raises(InputError, match="since 1970"):
         read_times([1_600_000_000, 1_600_000_001, 3])
 
 
@@ -81,7 +81,7 @@ def test_texts_that_are_no_time(text):
 
 
 def test_naive_times_need_a_zone():
-    for value in ("2020-07-01 12:30:15", datetime(2020, 7, 1, 12, 30, 15)):  # noqa: DTZ001
+    for value in ("2020-07-01 12:30:15", datetime(2020, 7, 1, 12, 30, 15)):
         with pytest.raises(InputError, match="no time zone"):
             read_times([value])
         assert read_times([value], time_zone="Europe/Helsinki") == [MOMENT_US - 3 * 3_600_000_000]
@@ -129,7 +129,7 @@ def test_any_datetime_column():
 
 
 @given(
-    st.datetimes(min_value=datetime(1, 1, 1), max_value=datetime(9999, 12, 31)),  # noqa: DTZ001
+    st.datetimes(min_value=datetime(1, 1, 1), max_value=datetime(9999, 12, 31)),
     st.integers(-15 * 60, 15 * 60),
     st.sampled_from("T "),
 )

@@ -1,11 +1,12 @@
 """The compact form in which settled runs wait in memory or on disk: 12 bytes a point where nothing is lost by it.
 
 Degrees that lie on the microdegree lattice become whole microdegrees, times on a whole second become seconds since 2000;
-columns that would lose anything stay as they are. Memory comes in large blocks, because touching it first is what costs.
+columns that would lose anything stay as they are.
 """
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,26 +19,29 @@ from numpy.typing import NDArray
 from murmurate.core.space import Integers
 from murmurate.core.trips import TIME
 from murmurate.ingest.runs import Runs
+from murmurate.ingest.times import counts_of
 
 Whole = NDArray[np.int32]
 
 _YEAR_2000_US = 946_684_800_000_000
 _BLOCK = 2**24
-"""Numbers in a block of memory (64 MiB); large blocks come in large pages."""
+"""Numbers in a block of memory (64 MiB)."""
 
 
 class Blocks:
-    """Hands out stretches of large blocks of memory."""
+    """Hands out stretches of large blocks of memory.
+
+    The blocks are mapped here because numpy asks for huge pages, which on a virtual machine are seldom ones that were
+    used before: touching a fresh one costs more than everything else a point goes through.
+    """
 
     def __init__(self) -> None:
         self._block: Whole = np.empty(0, np.int32)
 
     def take(self, size: int) -> Whole:
         """An array of this size, not cleared."""
-        if size > _BLOCK // 4:
-            return np.empty(size, np.int32)
         if size > len(self._block):
-            self._block = np.empty(_BLOCK, np.int32)
+            self._block = np.frombuffer(mmap.mmap(-1, 4 * max(size, _BLOCK)), np.int32)
         taken, self._block = self._block[:size], self._block[size:]
         return taken
 
@@ -60,7 +64,7 @@ class Packed:
         whole: dict[str, Whole] = {}
         for name in ("datetime", "lat", "lng"):
             if name in runs.points.columns:
-                column = runs.points[name].to_physical().to_numpy()
+                column = counts_of(runs.points[name]) if name == "datetime" else runs.points[name].to_numpy()
                 into = blocks.take(len(column))
                 if (_seconds if name == "datetime" else _microdegrees)(column, into):
                     whole[name] = into

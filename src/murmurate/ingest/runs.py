@@ -19,6 +19,7 @@ from murmurate.core.trips import ORDER, Identity, Trips
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.faults import Faults
 from murmurate.ingest.points import FILE_NUMBER, ROW
+from murmurate.ingest.times import counts_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Runs:
             codes = _codes(frame[name])
             change[1:] |= codes[1:] != codes[:-1]
         starts = np.flatnonzero(change)
-        uid, tid = (_plain(frame[name].gather(starts)) for name in ("uid", "tid"))
+        uid, tid = (_at(frame[name], starts) for name in ("uid", "tid"))
         points = pl.DataFrame([series for series in frame if series.name not in ("uid", "tid")])
         return cls(uid, tid, np.diff(np.append(starts, frame.height)), points)
 
@@ -73,14 +74,9 @@ class Runs:
     def trips(self, *, space: Space | None, time_zone: str, source: Identity | None) -> Trips:
         """Settled runs as `Trips`; nothing is checked again."""
         offsets = np.concatenate(([0], np.cumsum(self.lengths)))
-        trip = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        uid = (
-            pl.repeat(self.uid[0], self.n_points, eager=True, dtype=self.uid.dtype)
-            if len(self.uid) == 1
-            else self.uid.gather(trip)
-        )
+        names = {name: _spread(getattr(self, name), self.lengths).alias(name) for name in ("uid", "tid")}
         series = {column.name: column for column in self.points if column.name not in (ROW, FILE_NUMBER)}
-        series |= {"uid": uid.alias("uid"), "tid": self.tid.gather(trip).alias("tid")}
+        series |= names
         known = [name for name in ORDER if name in series]
         table = pl.DataFrame([series[name] for name in (*known, *[name for name in series if name not in known])])
         return Trips._trusted(
@@ -109,7 +105,7 @@ def settle(runs: Runs, report: ReadReport, faults: Faults, *, strict: bool, file
 
 
 def _in_time(runs: Runs, report: ReadReport, faults: Faults, strict: bool, files: Sequence[str | None]) -> Runs:
-    times = runs.points["datetime"].to_physical().to_numpy()
+    times = counts_of(runs.points["datetime"])
     reversals, ties = _count_reversals(times, runs.lengths)
     if reversals:
         report.out_of_order += reversals
@@ -183,15 +179,26 @@ def _concat(names: list[pl.Series]) -> pl.Series:
     return pl.concat(names, rechunk=True)
 
 
-def _plain(names: pl.Series) -> pl.Series:
-    return names.cast(pl.String) if isinstance(names.dtype, (pl.Categorical, pl.Enum)) else names
+def _at(names: pl.Series, rows: Integers) -> pl.Series:
+    """The names in these rows, as text or whole numbers."""
+    if names.dtype == pl.Int64:
+        return pl.Series(names.name, names.to_numpy()[rows])
+    some = names.gather(rows)
+    return some if names.dtype == pl.String else some.cast(pl.String)
+
+
+def _spread(names: pl.Series, lengths: Integers) -> pl.Series:
+    """The name of each run at each of its points."""
+    if names.dtype == pl.Int64:
+        return pl.Series(names.name, np.repeat(names.to_numpy(), lengths))
+    return names.gather(pl.Series(np.repeat(np.arange(len(names), dtype=np.uint32), lengths)))
 
 
 def _codes(names: pl.Series) -> NDArray[np.generic]:
     """Numbers that change exactly where the name does."""
     if names.dtype == pl.String:
         return names.rle_id().to_numpy()
-    return names.to_physical().to_numpy()
+    return (names if names.dtype == pl.Int64 else names.to_physical()).to_numpy()
 
 
 @njit(cache=True, nogil=True)

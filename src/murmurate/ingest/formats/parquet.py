@@ -18,8 +18,8 @@ from murmurate.ingest.formats.geometry import is_degrees
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.points import Batch
 
-BATCH_ROWS = 2**18
-"""Small enough that its memory is used again and again."""
+GROUP_ROWS = 2**20
+"""Row groups of up to this many rows are read at once."""
 _ROWS_PER_BYTE = 50
 """No table of traces packs more rows into a byte; one that claims to is a bomb."""
 
@@ -38,12 +38,23 @@ def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[
         table = _open(handle, file, texts)
         crs = _reference_system(schema, found.get("geometry"))
         first_row = 1
-        for batch in table.iter_batches(batch_size=BATCH_ROWS, columns=wanted, use_threads=False):
-            frame = as_polars(pa.Table.from_batches([batch]))
+        for piece in _pieces(table, wanted):
+            piece.validate(full=True)  # damaged text or codes would make polars panic
+            frame = as_polars(piece)
             yield Batch(frame, Place(file.name, first_row), crs)
             first_row += frame.height
         if first_row == 1:
             yield Batch(pl.DataFrame(schema=dict.fromkeys(wanted, pl.String)), Place(file.name))
+
+
+def _pieces(table: pq.ParquetFile, wanted: list[str]) -> Iterator[pa.Table]:
+    """Row groups, or parts of those that are large."""
+    for group in range(table.num_row_groups):
+        if table.metadata.row_group(group).num_rows <= GROUP_ROWS:
+            yield table.read_row_group(group, columns=wanted, use_threads=False)
+        else:
+            for batch in table.iter_batches(batch_size=GROUP_ROWS // 4, row_groups=[group], columns=wanted, use_threads=False):
+                yield pa.Table.from_batches([batch])
 
 
 def as_polars(table: pa.Table) -> pl.DataFrame:
