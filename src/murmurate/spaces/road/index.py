@@ -149,7 +149,7 @@ def _window(x: float, y: float, radius_m: float, b: Buckets) -> tuple[int, int, 
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def search(  # noqa: PLR0917
     x: float, y: float, radius_m: float, b: Buckets, links: Integers, offsets_m: Floats, distances_m: Floats
 ) -> int:

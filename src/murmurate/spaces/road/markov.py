@@ -13,6 +13,7 @@ from murmurate.spaces.road.route_table import EXCESS_STEP_S, NO_ROUTE, RouteTabl
 
 BEAM = 1e-6
 """A candidate this much less likely than the best of its point is not driven on from."""
+NEVER = 1e18
 LOST = 1e-9
 """A step less likely than this is an outlier or a gap: the point is left out, or a new part begins."""
 
@@ -111,7 +112,7 @@ def _advance(  # noqa: PLR0917
     return _step(chain, n, gap_s, straight, BEAM, roads, table, s) or _step(chain, n, gap_s, straight, 0.0, roads, table, s)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
 def _step(  # noqa: PLR0917
     chain: Chain, n: int, gap_s: float, straight: float, beam: float, roads: Roads, table: RouteTable, s: Settings
 ) -> bool:
@@ -122,7 +123,7 @@ def _step(  # noqa: PLR0917
     if not s.has_time:
         gap_s = straight / 8.0  # without clocks, a city's usual pace sets the scale
     beta = s.beta_m[min(len(s.beta_m) - 1, int(gap_s / EXCESS_STEP_S))]
-    latest = 2.0 * gap_s + 5.0 if s.has_time else np.inf
+    latest = 2.0 * gap_s + 5.0 if s.has_time else NEVER
     doubtful = 1.0 / (0.15 * gap_s + 1.0)
     turn_weight, back_m, slower = s.turn_weight, s.back_m, 1.0 / s.fastest
     before, here = chain.found[n - 1], chain.found[n]
@@ -176,7 +177,7 @@ def _step(  # noqa: PLR0917
             if lasts > latest:
                 continue
             doubt = abs(routed - straight) / beta
-            if lasts > gap_s and latest < np.inf:
+            if lasts > gap_s and latest < NEVER:
                 doubt += (lasts - gap_s) * doubtful
             weight = factor * np.exp(-doubt)
             weights[i, j] = weight

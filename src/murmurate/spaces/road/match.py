@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from murmurate.spaces.road.chain import Points, Roads, Settings, scratch
 from murmurate.spaces.road.markov import match_trips
 from murmurate.spaces.road.matching import Matching, joined
 from murmurate.spaces.road.network import RoadNetwork
-from murmurate.spaces.road.route_table import RouteTable, prepare
+from murmurate.spaces.road.route_table import RouteTable, cache_folder, prepare
 
 MATCHERS = ("markov", "nearest", "valhalla")
 POINTS_AT_A_TIME = 200_000
@@ -78,7 +79,7 @@ def match(
         raise InputError("matching needs lat and lng; these trips have only places.")
     options = replace(options or Options(), matcher=matcher)
     if options.matcher != "valhalla":
-        prepare(network)  # once here, so that processes find it in the cache
+        _prepared(network)  # once here, so that processes find the routes on disk
     tasks = _tasks(trips, network, options, workers)
     return joined(list(runner.map(_match_task, tasks, workers=workers)))
 
@@ -126,7 +127,7 @@ def _match_task(task: _Task) -> Matching:
 
 def _match_markov(task: _Task) -> Matching:
     network, options, n = task.network, task.options, len(task.lat)
-    table, roads = _prepared(network.fingerprint, network)
+    table, roads = _prepared(network)
     x, y = network.index.to_xy(task.lat, task.lng)
     began = 0.0 if task.time_s is None or n == 0 else float(task.time_s.min())
     clock = np.zeros(n) if task.time_s is None else task.time_s - began
@@ -170,13 +171,13 @@ def _settings(options: Options, table: RouteTable, *, has_time: bool) -> Setting
 
 
 @lru_cache(maxsize=2)
-def _prepared_for(fingerprint: str) -> list[tuple[RouteTable, Roads]]:
+def _kept(fingerprint: str, folder: Path) -> list[tuple[RouteTable, Roads]]:
     """A place to keep what belongs to a network in this process."""
     return []
 
 
-def _prepared(fingerprint: str, network: RoadNetwork) -> tuple[RouteTable, Roads]:
-    kept = _prepared_for(fingerprint)
+def _prepared(network: RoadNetwork) -> tuple[RouteTable, Roads]:
+    kept = _kept(network.fingerprint, cache_folder())
     if not kept:
         offsets, links = network.out_links
         ends = np.array(network.link_from), np.array(network.link_to)
