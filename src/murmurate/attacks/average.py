@@ -18,6 +18,8 @@ REPORTS = (1, 10, 100, 1000)
 PLACE_M = 50.0
 FOUND_M = 100.0
 MOST_PLACES = 2_000
+FEWEST_PLACES = 5
+"""A mean error over fewer places says little; such numbers of reports are left out."""
 KNOWLEDGE = "The adversary knows which reports of a person come from one place (a square of {place_m:g} m), and averages {n}."
 
 
@@ -33,8 +35,8 @@ def average(
 ) -> list[Score]:
     """How far the mean of n reports lies from a person's repeated place, and how often within `found_m`.
 
-    A place is a square of `place_m` in which a person was seen at least n times; n = 1 is a single report of those places
-    that were seen most often. The chance level is what the mean of another place's reports would give.
+    A place is a square of `place_m` in which a person was seen at least n times (twice for n = 1, a single report); `all`
+    averages all reports of every place seen twice or more. The chance level is what another place's reports would give.
     """
     positive("place_m", place_m)
     positive("found_m", found_m)
@@ -49,16 +51,19 @@ def average(
     if sizes.max() < 2:
         raise NotMeasurable(f"nobody was seen twice within {place_m:g} m, so there is nothing to average")
     generator = np.random.default_rng([seed, 23])
-    wanted = sorted({n for n in reports if n <= sizes.max()} | {int(sizes.max())})
+    limits = place_m, found_m
     scores: list[Score] = []
-    for n in wanted:
+    for n in sorted(set(reports)):
         # one report is taken of the places that others are averaged for
         enough = starts[sizes >= max(n, 2)]
         if len(enough) > MOST_PLACES:
             enough = np.sort(generator.choice(enough, size=MOST_PLACES, replace=False))
-        rows = enough[:, None] + np.arange(n)[None, :]
-        scores += _scores(true[rows].mean(axis=1), told[rows].mean(axis=1), n, (place_m, found_m), generator)
-    return scores
+        if len(enough) >= FEWEST_PLACES:
+            rows = enough[:, None] + np.arange(n)[None, :]
+            scores += _scores(true[rows].mean(axis=1), told[rows].mean(axis=1), str(n), limits, generator)
+    often = sizes >= 2
+    means = [np.add.reduceat(side, starts)[often] / sizes[often, None] for side in (true, told)]
+    return scores + _scores(means[0], means[1], "all", limits, generator)
 
 
 def _matched(both: Pairs, original: Trips, place_m: float) -> tuple[Floats, Floats, Integers]:
@@ -80,12 +85,12 @@ def _matched(both: Pairs, original: Trips, place_m: float) -> tuple[Floats, Floa
     return true, told, group.astype(np.int64).ravel()
 
 
-def _scores(true: Floats, guess: Floats, n: int, limits: tuple[float, float], generator: np.random.Generator) -> list[Score]:
+def _scores(true: Floats, guess: Floats, n: str, limits: tuple[float, float], generator: np.random.Generator) -> list[Score]:
     place_m, found_m = limits
     error = np.hypot(*(guess - true).T)
     low, high = mean_interval(error)
     places = len(error)
-    note = KNOWLEDGE.format(place_m=place_m, n="one report" if n == 1 else f"{n:,} of them")
+    note = KNOWLEDGE.format(place_m=place_m, n="one of them alone" if n == "1" else f"{n} of them")
     chance_error = chance_found = None
     if places > 1:
         # everybody is given the guess of the next one in a random ring: as good as knowing where people are, not who

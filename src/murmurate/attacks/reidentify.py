@@ -19,7 +19,8 @@ TOP = (1, 5)
 TARGETS = 500
 CANDIDATES = 5_000
 ASIDE_KMH = 30.0
-"""Where a released trace is not under way at a known time, each second costs as far as this speed goes."""
+"""Where a released trace is not under way at a known time, each second costs as far as the trace itself goes in one (noise
+makes it fast, and then time tells more than place), and at least as far as this speed."""
 
 
 def reidentify(
@@ -156,6 +157,11 @@ def _timed(  # noqa: PLR0917
     result = np.empty((len(target), points.shape[0], points.shape[1]))
     for t in range(len(target)):
         first, last = offsets[target[t]], offsets[target[t] + 1]
+        length = 0.0
+        for i in range(first + 1, last):
+            length += np.hypot(x[i] - x[i - 1], y[i] - y[i - 1])
+        lasts = time[last - 1] - time[first]
+        aside = max(aside_m_per_s, length / lasts) if lasts > 0 else aside_m_per_s
         for c in range(points.shape[0]):
             for k in range(points.shape[1]):
                 row = points[c, k]
@@ -167,5 +173,5 @@ def _timed(  # noqa: PLR0917
                     i = first + np.searchsorted(time[first:last], moment, side="right") - 1
                     part = (moment - time[i]) / (time[i + 1] - time[i])
                     at_x, at_y, late = x[i] + part * (x[i + 1] - x[i]), y[i] + part * (y[i + 1] - y[i]), 0.0
-                result[t, c, k] = np.hypot(known_x[row] - at_x, known_y[row] - at_y) + late * aside_m_per_s
+                result[t, c, k] = np.hypot(known_x[row] - at_x, known_y[row] - at_y) + late * aside
     return result
