@@ -1,0 +1,157 @@
+"""Distributions laid over each other and lines by hour, as paths in a small frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from murmurate.core.score import Score
+from murmurate.core.space import Floats
+from murmurate.metrics.comparison import Side
+
+WIDTH, HEIGHT = 400, 236
+LEFT, RIGHT, TOP, BOTTOM = 46, 10, 12, 40
+BINS = 30
+TAIL = 0.99
+"""Distributions are drawn up to this share of the values of all sides: a few strays would squeeze the rest."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line: `role` names its colour and dash."""
+
+    role: str
+    label: str
+    d: str
+    area: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawn chart: paths, ticks at their places, and the same in words for those who do not see it."""
+
+    title: str
+    x_label: str
+    y_label: str
+    x_ticks: tuple[tuple[float, str], ...]
+    y_ticks: tuple[tuple[float, str], ...]
+    series: tuple[Series, ...]
+    words: str
+
+
+def distributions(sides: Mapping[str, Side]) -> list[Chart]:
+    """Length, duration, speed and hour of departure of the sides (role -> side) that have them."""
+    charts = [_histogram("Length of trips", "km", {role: side.length_m / 1000 for role, side in sides.items()})]
+    timed = {role: side for role, side in sides.items() if side.trips.has_time}
+    if timed:
+        charts.append(_histogram("Duration of trips", "min", {role: side.duration_s / 60 for role, side in timed.items()}))
+        charts.append(_histogram("Mean speed of trips", "km/h", {role: side.speed_kmh for role, side in timed.items()}))
+    by_hour = {role: side for role, side in sides.items() if side.trips.has_time or "hour" in side.trips.columns}
+    if by_hour:
+        charts.append(_hours("Hour of day of trips", {role: side.hour for role, side in by_hour.items()}))
+    return [chart for chart in charts if chart is not None]
+
+
+def score_by_hour(title: str, unit: str, scores: Sequence[Score], name: str, floor: Score | None = None) -> Chart | None:
+    """The scores called `name.hour_HH` as a line over the day; hours without one leave a gap."""
+    found = {int(score.name[-2:]): score.value for score in scores if score.name.startswith(f"{name}.hour_")}
+    values = np.array([found.get(hour, np.nan) for hour in range(24)])
+    if not np.isfinite(values).any():
+        return None
+    top = max(float(np.nanmax(values)), floor.value if floor and np.isfinite(floor.value) else 0.0)
+    y_ticks, y_of = _y_axis(top)
+    x = _at_hours()
+    series = [Series("released", "release", _broken_line(x, y_of(values), np.isfinite(values)))]
+    if floor is not None and np.isfinite(floor.value):
+        level = y_of(np.array([floor.value]))[0]
+        series.append(Series("floor", "a second sample of the originals", f"M{LEFT} {level:.0f}H{WIDTH - RIGHT}"))
+    worst = int(np.nanargmax(values))
+    words = f"From {np.nanmin(values):.3g} to {np.nanmax(values):.3g} ({unit}), greatest at {worst}:00."
+    return Chart(title, "hour of day", unit, _hour_ticks(), y_ticks, tuple(series), words)
+
+
+def _histogram(title: str, unit: str, values: Mapping[str, Floats]) -> Chart | None:
+    finite = {role: found[np.isfinite(found)] for role, found in values.items()}
+    finite = {role: found for role, found in finite.items() if len(found)}
+    if not finite:
+        return None
+    end = max(float(np.quantile(found, TAIL)) for found in finite.values())
+    x_step = _round_step(end or 1.0, 5)
+    width = x_step / max(1, round(x_step / ((end or 1.0) / BINS)))
+    edges = np.arange(0, int(np.ceil((end or 1.0) / width)) + 1) * width
+    shares = {role: 100 * np.histogram(found, edges)[0] / len(found) for role, found in finite.items()}
+    y_ticks, y_of = _y_axis(max(float(share.max()) for share in shares.values()))
+    x = LEFT + edges / edges[-1] * (WIDTH - LEFT - RIGHT)
+    series = tuple(_steps(role, x, y_of(share), y_of(np.zeros(1))[0]) for role, share in shares.items())
+    ticks = np.arange(0, edges[-1] + x_step / 1e6, x_step)
+    medians = ", ".join(f"{role} {np.median(found):.3g} {unit}" for role, found in finite.items())
+    return Chart(
+        title,
+        unit,
+        "% of trips",
+        tuple((float(LEFT + tick / edges[-1] * (WIDTH - LEFT - RIGHT)), f"{tick:g}") for tick in ticks),
+        y_ticks,
+        series,
+        f"Median: {medians}.",
+    )
+
+
+def _hours(title: str, hours: Mapping[str, np.ndarray[tuple[int], np.dtype[np.int64]]]) -> Chart:
+    shares = {role: 100 * np.bincount(hour, minlength=24)[:24] / max(1, len(hour)) for role, hour in hours.items()}
+    y_ticks, y_of = _y_axis(max(float(share.max()) for share in shares.values()))
+    x = np.linspace(LEFT, WIDTH - RIGHT, 25)
+    series = tuple(_steps(role, x, y_of(share), y_of(np.zeros(1))[0]) for role, share in shares.items())
+    peaks = ", ".join(f"{role} {int(share.argmax())}:00" for role, share in shares.items())
+    ticks = tuple((float(x[hour]), f"{hour}") for hour in range(0, 25, 6))
+    return Chart(title, "local hour", "% of trips", ticks, y_ticks, series, f"Busiest hour: {peaks}.")
+
+
+def _steps(role: str, x: Floats, y: Floats, bottom: float) -> Series:
+    """The outline of a histogram."""
+    d = f"M{x[0]:.0f} {bottom:.0f}" + "".join(f"V{level:.0f}H{right:.0f}" for level, right in zip(y, x[1:], strict=True))
+    return Series(role, role, f"{d}V{bottom:.0f}", area=role == "original")
+
+
+def _broken_line(x: Floats, y: Floats, there: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
+    parts, before = [], False
+    for here, left, up in zip(there, x, y, strict=True):
+        if here:
+            # a lone hour is still a dot: round caps draw a line of no length
+            parts.append(f"L{left:.0f} {up:.0f}" if before else f"M{left:.0f} {up:.0f}h0")
+        before = bool(here)
+    return "".join(parts)
+
+
+def _y_axis(top: float) -> tuple[tuple[tuple[float, str], ...], _Scale]:
+    step = _round_step(top or 1.0, 4)
+    end = max(step, float(np.ceil((top or 1.0) / step - 1e-9) * step))
+    scale = _Scale(end)
+    values = np.arange(0, end + step / 1e6, step)
+    return tuple((float(scale(np.array([value]))[0]), f"{value:,.4g}") for value in values), scale
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """From 0 at the bottom to `end` at the top."""
+
+    end: float
+
+    def __call__(self, values: Floats) -> Floats:
+        return HEIGHT - BOTTOM - values / self.end * (HEIGHT - BOTTOM - TOP)
+
+
+def _at_hours() -> Floats:
+    return LEFT + (np.arange(24) + 0.5) / 24 * (WIDTH - LEFT - RIGHT)
+
+
+def _hour_ticks() -> tuple[tuple[float, str], ...]:
+    return tuple((float(LEFT + hour / 24 * (WIDTH - LEFT - RIGHT)), f"{hour}") for hour in range(0, 25, 6))
+
+
+def _round_step(extent: float, wanted: int) -> float:
+    """A step of 1, 2 or 5 times a power of ten that gives about as many steps as wanted."""
+    rough = extent / wanted
+    power = 10.0 ** np.floor(np.log10(rough))
+    return float(min((1, 2, 5, 10), key=lambda digit: abs(digit * power - rough)) * power)

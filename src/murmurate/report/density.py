@@ -1,0 +1,88 @@
+"""Where the points are: shares of visits per cell on one colour scale, and where a release shows more or fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from murmurate.core.space import Floats, Integers
+from murmurate.metrics.comparison import Side
+from murmurate.report.breaks import Breaks, shared_breaks
+from murmurate.report.view import View
+from murmurate.spaces.grid import Grid
+
+CLASSES = 7
+MOST_CELLS_ACROSS = 64
+"""Finer cells than this cannot be told apart in a panel; they are drawn together."""
+
+
+@dataclass(frozen=True)
+class Patch:
+    """All cells of one class."""
+
+    number: int
+    d: str
+    label: str
+
+
+def display_grid(grid: Grid) -> Grid:
+    """The grid itself, or one of whole multiples of its cells that can still be seen."""
+    times = -(-max(grid.rows, grid.columns) // MOST_CELLS_ACROSS)
+    return grid if times == 1 else Grid(grid.south, grid.west, grid.north, grid.east, grid.cell_m * times)
+
+
+def visit_shares(side: Side) -> Floats:
+    """Per cent of the points inside the box that lie in each cell."""
+    inside = side.cell[side.cell >= 0]
+    count = np.bincount(inside, minlength=side.grid.n_cells).astype(np.float64)
+    return 100 * count / max(1, len(inside))
+
+
+def density_breaks(shares: Sequence[Floats]) -> Breaks:
+    """One scale for all panels."""
+    return shared_breaks(max(float(share.max(initial=0.0)) for share in shares), CLASSES)
+
+
+def density_patches(view: View, grid: Grid, share: Floats, breaks: Breaks) -> list[Patch]:
+    """The visited cells, class by class."""
+    visited = np.flatnonzero(share > 0)
+    number = breaks.classes(share[visited])
+    labels = breaks.labels("% of points")
+    skipped = CLASSES - breaks.n  # the greatest class always has the strongest colour
+    return [
+        Patch(k + skipped + 1, _cells(view, grid, visited[number == k]), labels[k])
+        for k in range(breaks.n)
+        if (number == k).any()
+    ]
+
+
+def change_breaks(changes: Sequence[Floats]) -> Breaks:
+    """Three sizes of change, for all panels."""
+    return shared_breaks(max(float(np.abs(change).max(initial=0.0)) for change in changes), 4)
+
+
+def change_patches(view: View, grid: Grid, change: Floats, breaks: Breaks) -> list[Patch]:
+    """Cells that hold a larger (positive numbers) or a smaller share than the originals say; small changes are left blank."""
+    size = breaks.classes(np.abs(change))
+    labels = breaks.labels("percentage points")
+    found = []
+    for k in range(1, breaks.n):
+        for sign, word in ((-1, "fewer"), (1, "more")):
+            cells = np.flatnonzero((size == k) & (np.sign(change) == sign))
+            if len(cells):
+                found.append(Patch(sign * k, _cells(view, grid, cells), f"{word} than in the originals by {labels[k]}"))
+    return found
+
+
+def _cells(view: View, grid: Grid, cells: Integers) -> str:
+    south, west, north, east = grid.bounds(cells)
+    left, top = view.project(north, west)
+    right, bottom = view.project(south, east)
+    return "".join(
+        f"M{x} {y}h{across}v{down}h-{across}z"
+        for x, y, across, down in zip(
+            left.tolist(), top.tolist(), (right - left).tolist(), (bottom - top).tolist(), strict=True
+        )
+    )

@@ -1,0 +1,157 @@
+"""The report of one release: what it promises, how it looks beside its originals, what it is good for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from murmurate.core.guarantee import NoGuarantee
+from murmurate.core.manifest import Manifest
+from murmurate.core.score import Score
+from murmurate.evaluate import Evaluation
+from murmurate.metrics.comparison import Side
+from murmurate.report.charts import Chart, distributions, score_by_hour
+from murmurate.report.maps import Atlas, Base, atlas, grid_around
+from murmurate.report.render import render, write_page
+from murmurate.report.score_rows import attacks, families, floors, key_rows
+from murmurate.report.weaknesses import known_weaknesses
+from murmurate.report.words import short_promise
+from murmurate.review import Review
+from murmurate.spaces import parse
+from murmurate.spaces.grid import Grid
+from murmurate.spaces.road import RoadNetwork
+
+ORIGINAL, RELEASED = "Original", "Released"
+
+
+class Attacked(Protocol):
+    """What a run of attacks gives."""
+
+    @property
+    def scores(self) -> Sequence[Score]: ...
+
+    @property
+    def skipped(self) -> Mapping[str, str]: ...
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a manifest says, for the first screen of every page."""
+
+    manifest: Manifest
+    words: str
+    short: str
+    protected: bool
+    unit: str
+    bounds: str
+    weaknesses: tuple[str, ...]
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Promise:
+        """From public parameters alone."""
+        guarantee = manifest.guarantee
+        bounds = [
+            f"at most {value:,} {what}"
+            for what, value in (("trips", guarantee.unit.max_trips), ("points", guarantee.unit.max_points))
+            if value is not None
+        ]
+        return cls(
+            manifest,
+            guarantee.words(),
+            short_promise(guarantee),
+            not isinstance(guarantee, NoGuarantee),
+            guarantee.unit.words(),
+            " and ".join(bounds),
+            tuple(known_weaknesses(manifest.mechanism)),
+        )
+
+
+def write_report(path: str | Path, review: Review, evaluation: Evaluation, *, public: bool = False, base: Base = None) -> Path:
+    """Write the internal report, or the public one, which is made from the release folder and `base` alone."""
+    manifest = review.release.manifest
+    if public:
+        values = _public(review, base)
+    else:
+        values = _internal(review, evaluation, base)
+    return write_page(path, render("report.html.j2", public=public, promise=Promise.of(manifest), **values))
+
+
+def write_attack_report(path: str | Path, review: Review, result: Attacked) -> Path:
+    """Write what attacks found; there is no public edition of it."""
+    return write_page(
+        path,
+        render(
+            "attacks.html.j2",
+            public=False,
+            promise=Promise.of(review.release.manifest),
+            attacks=attacks(result.scores),
+            skipped=dict(result.skipped),
+            note=review.note,
+        ),
+    )
+
+
+def _public(review: Review, base: Base) -> dict[str, Any]:
+    """Nothing here may touch `review.original`, its pairing or the evaluation, not even its grid."""
+    release = review.release
+    empty: dict[str, Any] = {
+        "key": [],
+        "families": [],
+        "skipped": {},
+        "by_hour": [],
+        "note": "",
+        "counts": None,
+        "atlas": None,
+        "charts": [],
+    }
+    if release.manifest.kind != "trips" or not release.trips.n_trips:
+        return empty
+    trips = release.trips
+    grid = release.space if isinstance(release.space, Grid) else grid_around(trips)
+    return empty | {
+        "atlas": atlas(grid, {RELEASED: trips}, base=base if base is not None else _own_roads(release.space)),
+        "charts": distributions({"released": Side(trips, grid)}),
+        "counts": {"released_trips": trips.n_trips, "released_points": trips.n_points},
+    }
+
+
+def _internal(review: Review, evaluation: Evaluation, base: Base) -> dict[str, Any]:
+    release, scores = review.release, evaluation.scores
+    values: dict[str, Any] = {
+        "key": key_rows(scores),
+        "families": families(scores),
+        "skipped": dict(evaluation.skipped),
+        "by_hour": hour_charts(scores),
+        "note": review.note,
+        "counts": {"original_trips": review.original.n_trips, "original_points": review.original.n_points},
+        "atlas": None,
+        "charts": [],
+    }
+    if release.manifest.kind != "trips" or not release.trips.n_trips or not evaluation.grid:
+        return values
+    trips, original = release.trips, review.original
+    grid = parse(evaluation.grid)
+    if not isinstance(grid, Grid):  # an evaluation always counts in cells
+        return values
+    roads = base if base is not None else _own_roads(release.space) or _own_roads(original.space)
+    drawn: Atlas = atlas(grid, {ORIGINAL: original, RELEASED: trips}, base=roads, original=ORIGINAL, pairing=review.pairing)
+    values["counts"] |= {"released_trips": trips.n_trips, "released_points": trips.n_points}
+    return values | {
+        "atlas": drawn,
+        "charts": distributions({"original": Side(original, grid), "released": Side(trips, grid)}),
+    }
+
+
+def hour_charts(scores: Sequence[Score]) -> list[Chart]:
+    """What was measured hour by hour."""
+    found = (
+        score_by_hour("Difference in cells per trip", "Jensen-Shannon", scores, "trip_size"),
+        score_by_hour("How far flows are misplaced", "m", scores, "od_emd", floors(scores).get("od_emd")),
+    )
+    return [chart for chart in found if chart is not None]
+
+
+def _own_roads(space: object) -> RoadNetwork | None:
+    return space if isinstance(space, RoadNetwork) else None

@@ -1,0 +1,155 @@
+"""Scores as rows people read: numbers with units, which way is better, and what good looks like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from murmurate.core.score import Score
+from murmurate.report.words import FAMILIES, FOLDED, KEY, KEY_WORDS, MEANINGS, part_words
+
+_STATISTICS = (".sd", ".min", ".max", ".sum")
+_SHARES = ("jsd", "total_variation", "coverage", "overlap", "f1", "true_positives", "trip_size")
+_NATURAL = ("adatrace_trip", "adatrace_diameter", "adatrace_length")
+_ROOTS = ("dpmobility_visits.jsd", "dpmobility_od.jsd")
+
+BETTER = {
+    "lower": "lower is better",
+    "higher": "higher is better",
+    "closer_to_chance": "safer near chance",
+    "neither": "for reading",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One score in words."""
+
+    name: str
+    label: str
+    value: str
+    interval: str
+    better: str
+    chance: str
+    note: str
+    quality: float | None = None
+    """1 perfect ... 0 useless, for scores that have both ends; drawn as a bar."""
+    minor: bool = False
+    """Shown only when a reader opens the full list."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The scores of one metric or one attack."""
+
+    title: str
+    asks: str
+    good: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Family:
+    """The metrics that belong together."""
+
+    title: str
+    groups: tuple[Group, ...]
+    folded: bool = False
+    """For comparison with others' tables; closed until a reader opens it."""
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """A number people can read, with its unit; a dash where there is none.
+
+    >>> number(1234.567, "m"), number(0.04567), number(float("nan"))
+    ('1,235 m', '0.0457', '–')
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "infinite"
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{text} {unit}".strip()
+
+
+def families(scores: Iterable[Score]) -> list[Family]:
+    """All scores by family and metric, in the order of the registry's families."""
+    by_family: dict[str, dict[str, list[Score]]] = {}
+    for score in scores:
+        by_family.setdefault(score.family, {}).setdefault(score.name.split(".")[0], []).append(score)
+    order = [*(name for name in FAMILIES if name in by_family), *(name for name in by_family if name not in FAMILIES)]
+    return [
+        Family(
+            FAMILIES.get(family, family or "Other"),
+            tuple(_group(metric, found) for metric, found in by_family[family].items()),
+            folded=family in FOLDED,
+        )
+        for family in order
+    ]
+
+
+def attacks(scores: Iterable[Score]) -> list[Group]:
+    """The scores of attacks, one group an attack; what the adversary knows stands with each score."""
+    by_attack: dict[str, list[Score]] = {}
+    for score in scores:
+        by_attack.setdefault(score.name.split(".")[0], []).append(score)
+    return [Group(name.replace("_", " "), "", "", tuple(row(score) for score in found)) for name, found in by_attack.items()]
+
+
+def key_rows(scores: Sequence[Score], wanted: int = 6) -> list[Row]:
+    """The first scores a reader should see."""
+    by_name = {score.name: score for score in scores}
+    found = [row(by_name[name], KEY_WORDS[name]) for name in KEY if name in by_name and math.isfinite(by_name[name].value)]
+    if "od_emd" in by_name:  # the same question without the hour adds nothing where the hour is known
+        found = [item for item in found if item.name != "od_emd_whole"]
+    return found[:wanted]
+
+
+def row(score: Score, label: str | None = None) -> Row:
+    """One score in words."""
+    interval = "" if score.low is None or score.high is None else f"{number(score.low)} to {number(score.high, score.unit)}"
+    value = f"{100 * score.value:.3g} %" if _is_relative(score) and abs(score.value) < 1e6 else number(score.value, score.unit)
+    if _is_relative(score) and score.low is not None and score.high is not None:
+        interval = f"{100 * score.low:.3g} to {100 * score.high:.3g} %"
+    return Row(
+        name=score.name,
+        label=label or part_words(score.name),
+        value=value,
+        interval=interval,
+        better=BETTER[score.better],
+        chance="" if score.chance is None else number(score.chance, score.unit),
+        note=score.note,
+        quality=_quality(score),
+        minor=score.name.endswith(_STATISTICS) or ".hour_" in score.name,
+    )
+
+
+def floors(scores: Sequence[Score]) -> Mapping[str, Score]:
+    """Metric -> what a second sample of the originals scores, where that was measured."""
+    return {score.name.removesuffix(".floor"): score for score in scores if score.name.endswith(".floor")}
+
+
+def _group(metric: str, scores: Sequence[Score]) -> Group:
+    meaning = MEANINGS.get(metric)
+    rows = tuple(row(score) for score in scores)
+    if meaning is None:
+        return Group(metric.replace("_", " "), "", "", rows)
+    return Group(meaning.title, meaning.asks, meaning.good, rows)
+
+
+def _is_relative(score: Score) -> bool:
+    words = score.name.split(".")
+    return not score.unit and any(word in ("relative", "relative_absolute", "relative_mean_change") for word in words)
+
+
+def _quality(score: Score) -> float | None:
+    """How near to perfect, for scores between two known ends."""
+    last = score.name.split(".")[-1]
+    if not math.isfinite(score.value) or score.chance is not None or score.unit not in ("", "nats"):
+        return None
+    if not any(word in last for word in (*_SHARES, *_NATURAL)) and not score.name.startswith("trip_size"):
+        return None
+    end = math.log(2) if last in _NATURAL else math.sqrt(math.log(2)) if score.name in _ROOTS else 1.0
+    share = min(1.0, max(0.0, score.value / end))
+    return {"lower": 1 - share, "higher": share}.get(score.better)

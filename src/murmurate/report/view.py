@@ -1,0 +1,89 @@
+"""The window of a map: degrees become the whole-number units of a drawing, the same for every panel of a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from murmurate.core.space import Floats, Integers
+from murmurate.spaces.grid import Grid
+
+LONGER_SIDE = 1000
+"""Units along the longer side: one is less than a pixel on any screen, and whole numbers keep pages small."""
+
+_MARGIN = 2 * LONGER_SIDE
+"""How far outside the window a line is still followed; strays beyond it are pulled to there."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A box of degrees drawn upright, with as many units to a metre in both directions at its middle."""
+
+    south: float
+    west: float
+    north: float
+    east: float
+
+    @classmethod
+    def of(cls, grid: Grid) -> View:
+        """The box of a grid."""
+        return cls(grid.south, grid.west, grid.north, grid.east)
+
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """Width and height in units."""
+        across = (self.east - self.west) * float(np.cos(np.radians((self.south + self.north) / 2)))
+        up = self.north - self.south
+        longer = max(across, up)
+        return max(1, round(LONGER_SIDE * across / longer)), max(1, round(LONGER_SIDE * up / longer))
+
+    @property
+    def width(self) -> int:
+        return self.size[0]
+
+    @property
+    def height(self) -> int:
+        return self.size[1]
+
+    def project(self, lat: Floats, lng: Floats) -> tuple[Integers, Integers]:
+        """Units from the left and from the top."""
+        x = (np.asarray(lng) - self.west) / (self.east - self.west) * self.width
+        y = (self.north - np.asarray(lat)) / (self.north - self.south) * self.height
+        return (
+            np.rint(np.clip(x, -_MARGIN, self.width + _MARGIN)).astype(np.int64),
+            np.rint(np.clip(y, -_MARGIN, self.height + _MARGIN)).astype(np.int64),
+        )
+
+    def scale_bar(self) -> tuple[int, str]:
+        """A round distance about a quarter of the window wide: its units, and how long it is."""
+        from murmurate.spaces.sphere import great_circle_m
+
+        middle = (self.south + self.north) / 2
+        metres = float(great_circle_m(middle, self.west, middle, self.east))
+        wanted = metres / 4
+        step = 10.0 ** np.floor(np.log10(wanted))
+        length = float(max(step * factor for factor in (1, 2, 5) if step * factor <= wanted))
+        text = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"
+        return round(self.width * length / metres), text
+
+
+def lines(x: Integers, y: Integers, offsets: Integers, *, closed: bool = False) -> str:
+    """Polylines as one SVG path, with steps relative and repeated vertices left out.
+
+    >>> lines(np.array([0, 3, 3, 5]), np.array([0, 4, 4, 4]), np.array([0, 4]))
+    'M0 0l3 4l2 0'
+    """
+    parts: list[str] = []
+    for first, last in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        xs, ys = x[first:last], y[first:last]
+        dx, dy = np.diff(xs), np.diff(ys)
+        moved = (dx != 0) | (dy != 0)
+        if last - first < 2 or not moved.any():
+            continue
+        parts.append(f"M{xs[0]} {ys[0]}")
+        parts.extend(f"l{a} {b}" for a, b in zip(dx[moved].tolist(), dy[moved].tolist(), strict=True))
+        if closed:
+            parts.append("z")
+    return "".join(parts)

@@ -1,0 +1,161 @@
+"""What each score says and what good looks like, in plain words. The formulas are in docs/metrics.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from murmurate.core.guarantee import DP, GeoInd, Guarantee, KAnonymity, PlausibleDeniability
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """One metric: its plain name, the question it answers, what a good value is."""
+
+    title: str
+    asks: str
+    good: str
+
+
+_SAME = "0 is identical, 1 has nothing in common"
+_ZERO = "0 is identical; no upper end"
+_ALL = "1 keeps all, 0 keeps none"
+_NATS = "0 is identical, 0.693 has nothing in common"
+_FLOOR = "near the floor is as good as a second real sample"
+
+MEANINGS: dict[str, Meaning] = {
+    "length": Meaning("Trip length", "Are trips as long as they were?", "no change; 0 for the distances"),
+    "duration": Meaning("Trip duration", "Do trips take as long as they did?", "no change; 0 for the distances"),
+    "speed": Meaning("Trip speed", "Are trips as fast as they were?", "no change; 0 for the distances"),
+    "length_change": Meaning("Length, trip by trip", "How much did each trip's length change?", _ZERO),
+    "duration_change": Meaning("Duration, trip by trip", "How much did each trip's duration change?", _ZERO),
+    "speed_change": Meaning("Speed, trip by trip", "How much did each trip's speed change?", _ZERO),
+    "point_displacement": Meaning("Moved points", "How far did points move?", "0 is unmoved; privacy needs some"),
+    "centroid_displacement": Meaning("Moved trip centres", "How far did the middle of a trip move?", "0 is unmoved"),
+    "trip_size": Meaning("Cells per trip", "Do trips cross as many cells, hour by hour?", _SAME),
+    "hausdorff": Meaning("Farthest detour", "How far does a trip stray from its original?", "0 is the same line"),
+    "hausdorff_nearest": Meaning(
+        "Distance to the nearest original",
+        "Does each released trip look like some real trip?",
+        "small is useful, and a warning for privacy",
+    ),
+    "od_emd": Meaning("Origins and destinations by hour", "How far are flows misplaced, hour by hour?", _FLOOR),
+    "od_emd_whole": Meaning("Origins and destinations", "How far are flows misplaced over the whole day?", _FLOOR),
+    "od_matrix": Meaning("Flow matrix", "Are flows between places as strong as they were?", _SAME + "; rmse in trips"),
+    "visits": Meaning("Map of visits", "Are the same places visited as much?", _SAME + "; kl has no upper end"),
+    "counting_queries": Meaning(
+        "Counts per cell", "By how much are counts of single cells off?", "0 is exact; 1 is off by all"
+    ),
+    "range_queries": Meaning("Counts in areas", "By how much are counts of larger areas off?", "0 is exact; 1 is off by all"),
+    "top_places": Meaning("Busiest places", "Which of the busiest places are still among the busiest?", _ALL),
+    "hot_spots": Meaning("Hot spots", "Do the hot spots stay where they are?", "overlap 1, share_change 0"),
+    "gyration": Meaning("Spread of trips", "Do trips spread as far around their middle?", "0 for the changes"),
+    "time_of_day": Meaning("Time of day", "Are trips made at the same hours?", _SAME),
+    "patterns": Meaning("Frequent routes", "Are the most frequent routes still found?", _ALL + "; support_error 0"),
+    "patterns_with_single": Meaning(
+        "Frequent routes and places", "Are the most frequent routes and places still found?", _ALL + "; support_error 0"
+    ),
+    "patterns_by_trip": Meaning(
+        "Frequent routes, counted by trips", "Are the routes that most trips use still found?", _ALL + "; support_error 0"
+    ),
+    "adatrace_query": Meaning("AdaTrace: query error", "By how much are counts in circles off?", "0 is exact"),
+    "adatrace_kendall": Meaning("AdaTrace: order of places", "Is the order of popularity kept?", "1 is the same order"),
+    "adatrace_patterns": Meaning("AdaTrace: patterns", "Are frequent routes still found?", "f1 1; support_error 0"),
+    "adatrace_trip": Meaning("AdaTrace: trip error", "Are origins and destinations alike?", _NATS),
+    "adatrace_diameter": Meaning("AdaTrace: diameter error", "Do trips extend as far?", _NATS),
+    "adatrace_length": Meaning("AdaTrace: length error", "Are trips as long?", _NATS),
+    "dpmobility_visits": Meaning("dp-mobility-report: visits", "Are trip ends alike?", "0 for distances; coverage 1"),
+    "dpmobility_od": Meaning("dp-mobility-report: flows", "Are pairs of ends alike?", "0 for distances; coverage 1"),
+}
+"""One entry a metric; a test holds this."""
+
+FAMILIES = {
+    "trips": "Trips",
+    "flows": "Flows",
+    "density": "Places and times",
+    "patterns": "Frequent routes",
+    "adatrace": "As AdaTrace measures",
+    "dpmobility": "As dp-mobility-report measures",
+}
+
+FOLDED = ("adatrace", "dpmobility")
+
+PARTS = {
+    "emd": "distance of the distributions (earth mover's)",
+    "jsd": "difference (Jensen-Shannon)",
+    "kl": "difference (Kullback-Leibler)",
+    "kl_by_label": "difference place by place (Kullback-Leibler)",
+    "kl_by_popularity": "difference by rank (Kullback-Leibler)",
+    "points_jsd": "difference of all points (Jensen-Shannon)",
+    "departures_jsd": "difference of departures (Jensen-Shannon)",
+    "floor": "floor: a second sample of the originals",
+    "rmse": "typical error of a flow",
+    "smape": "mean relative error",
+    "total_variation": "share of trips in the wrong flow",
+    "relative": "relative, with its sign",
+    "zones": "between 10 x 10 zones",
+    "f1": "F1",
+    "released_mean": "mean of the release",
+    "original_mean": "mean of the originals",
+    "mean_change": "change of the mean",
+    "relative_mean_change": "change of the mean, relative",
+    "least": "least moved point",
+    "average": "average point",
+    "greatest": "farthest moved point",
+}
+
+KEY = (
+    "visits.jsd",
+    "od_emd",
+    "od_emd_whole",
+    "length.relative_mean_change",
+    "duration.relative_mean_change",
+    "trip_size",
+    "time_of_day.departures_jsd",
+    "top_places.coverage_50",
+    "range_queries",
+    "patterns.f1_100",
+    "hausdorff_nearest.mean",
+    "point_displacement.average.mean",
+)
+"""The scores a reader sees first, in this order, where they were measured."""
+
+KEY_WORDS = {
+    "visits.jsd": "Difference of the maps of visits",
+    "od_emd": "Flows misplaced by, hour by hour",
+    "od_emd_whole": "Flows misplaced by, whole day",
+    "length.relative_mean_change": "Change of the mean length",
+    "duration.relative_mean_change": "Change of the mean duration",
+    "trip_size": "Difference in cells per trip",
+    "time_of_day.departures_jsd": "Difference of departure times",
+    "top_places.coverage_50": "Kept of the 50 busiest cells",
+    "range_queries": "Mean error of counts in areas",
+    "patterns.f1_100": "Kept of the 100 most frequent routes",
+    "hausdorff_nearest.mean": "Mean distance to the nearest original trip",
+    "point_displacement.average.mean": "Points moved by, on average",
+}
+
+
+def short_promise(guarantee: Guarantee) -> str:
+    """The guarantee in one short line, for a table."""
+    unit = {"point": "point", "trip": "trip", "user_day": "person and day", "user": "person"}[guarantee.unit.name]
+    if isinstance(guarantee, DP):
+        delta = f", delta = {guarantee.delta:.2g}" if guarantee.delta else ""
+        return f"differential privacy per {unit}: epsilon = {guarantee.epsilon:.4g}{delta}"
+    if isinstance(guarantee, GeoInd):
+        at = f" ({guarantee.epsilon_per_m * guarantee.radius_m:.4g} at {guarantee.radius_m:g} m)" if guarantee.radius_m else ""
+        return f"geo-indistinguishability per {unit}: epsilon = {guarantee.epsilon_per_m:.4g} per metre{at}"
+    if isinstance(guarantee, PlausibleDeniability):
+        return f"plausible deniability, k = {guarantee.k}: a filter, not differential privacy"
+    if isinstance(guarantee, KAnonymity):
+        return f"k-anonymity, k = {guarantee.k} within {guarantee.radius_m:g} m: not differential privacy"
+    return "no privacy guarantee"
+
+
+def part_words(name: str) -> str:
+    """The part of a metric that a score is, in words.
+
+    >>> part_words("top_places.coverage_50"), part_words("od_matrix.zones.jsd"), part_words("trip_size")
+    ('coverage 50', 'between 10 x 10 zones, difference (Jensen-Shannon)', 'overall')
+    """
+    parts = name.split(".")[1:]
+    return ", ".join(PARTS.get(part, part.replace("f1_", "F1_").replace("_", " ")) for part in parts) or "overall"
