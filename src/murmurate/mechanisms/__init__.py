@@ -16,6 +16,7 @@ NAMES: dict[str, str] = {
     "geoind_predictive": "murmurate.mechanisms.geoind_predictive:PredictiveGeoIndistinguishability",
     "dp_loc": "murmurate.mechanisms.dp_loc:DPLoc",
     "ngram": "murmurate.mechanisms.ngram:NGram",
+    "plausible": "murmurate.mechanisms.plausible:Plausible",
 }
 """Registry name -> module:class. One line a mechanism."""
 

@@ -27,6 +27,9 @@ class Aggregate:
     """[from, to]: one step of the day, smoothed."""
     visits: Floats
     """[place], smoothed a little so that none is impossible."""
+    counts: Floats
+    """[from, to]: the moves that were seen, so that more people can be added."""
+    visited: Floats
     kernel: Floats
     """[from, to]: the smoothing alone, max(1 km, d)^-2 normalised."""
     lat: Floats
@@ -66,7 +69,19 @@ class Aggregate:
         empirical = np.divide(counts, rows, out=np.zeros_like(counts), where=rows > 0)
         steps = np.where(rows > 0, (1 - smoothing) * empirical + smoothing * kernel, kernel)
         visits = 0.99 * visited / visited.sum() + 0.01 / len(visited)
-        return cls(steps, visits, kernel, lat, lng, smoothing)
+        return cls(steps, visits, counts, visited, kernel, lat, lng, smoothing)
+
+    def with_more(self, place: NDArray[np.int32]) -> Aggregate:
+        """This model with more daily traces added, without starting over."""
+        counts, visited = _count(place, np.ones(len(place)), len(self.visits))
+        return Aggregate._from_counts(
+            self.counts + counts, self.visited + visited, self.kernel, self.lat, self.lng, self.smoothing
+        )
+
+    def log_likelihood(self, place: NDArray[np.int32]) -> Floats:
+        """Of each daily trace [row, step]."""
+        log_step = np.log(self.steps)
+        return self.log_visits()[place[:, 0]] + log_step[place[:, :-1], place[:, 1:]].sum(axis=1)
 
     def log_steps(self, gap: int) -> Floats:
         """Logarithm of the probabilities over `gap` steps."""
@@ -84,7 +99,7 @@ class Aggregate:
         there = rows > 0
         steps[there] = (1 - weight) * steps[there] + weight * counts[there] / rows[there, None]
         visits = (1 - weight) * self.visits + weight * visited / visited.sum()
-        return Aggregate(steps, visits, self.kernel, self.lat, self.lng, self.smoothing)
+        return Aggregate(steps, visits, self.counts, self.visited, self.kernel, self.lat, self.lng, self.smoothing)
 
     def distance_m(self, one: NDArray[np.integer], other: NDArray[np.integer]) -> Floats:
         """Metres between places."""

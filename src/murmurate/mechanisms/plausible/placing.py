@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import lgamma
 
 import numpy as np
 from numba import njit
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.plausible.patterns import Labels
-from murmurate.mechanisms.plausible.rhythm import Rhythm, shrunk
+from murmurate.mechanisms.plausible.rhythm import FixedDays, Rhythm, shrunk
 from murmurate.mechanisms.plausible.statistics import JUMP_BINS, Statistics, jump_bin, noise_scale, regions_of
 from murmurate.spaces.grid import Grid
 
@@ -20,9 +21,8 @@ MOST_PLACES = 3000
 JUMP_PRIOR = np.array([.06, .18, .15, .14, .12, .10, .09, .07, .05, .02, .01, .01])  # fmt: skip
 """Moves per person by distance before anything is measured: most are short."""
 
-REGION_SHAPE = 0.5
-CELL_SHAPE = 0.25
-"""Shapes of the gamma priors of popularity: few places have most of it."""
+SHAPES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+"""Shapes of gamma priors of popularity that are tried, from a few places that have it all to an even city."""
 
 SWEEPS = 2
 CALIBRATIONS = 6
@@ -61,18 +61,13 @@ def fit_map(
     noisy: Statistics, grid: Grid, rhythm: Rhythm, *, epsilon: float, people: float, generator: np.random.Generator
 ) -> Map:
     """Post-processing of noisy statistics into popularity and pull."""
-    main, other = popularity(noisy, grid, epsilon=epsilon, people=people, generator=generator)
+    main, other = popularity(noisy, grid, epsilon=epsilon, people=people)
     jumps = shrunk(noisy.people("jumps"), JUMP_PRIOR * 0.6, scale=noise_scale("jumps", epsilon), people=people)
     return calibrated(grid, rhythm, main, other, jumps / jumps.sum(), generator=generator)
 
 
-def popularity(
-    noisy: Statistics, grid: Grid, *, epsilon: float, people: float, generator: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Main and other popularity of each cell: one draw of what may have been, given the noisy counts.
-
-    A mean instead of a draw would be flatter than any real city: noise hides which places are popular, not that some are.
-    """
+def popularity(noisy: Statistics, grid: Grid, *, epsilon: float, people: float) -> tuple[Floats, Floats]:
+    """Main and other popularity of each cell: what it is expected to be, given noisy counts of it and of its region."""
     region, n_regions = regions_of(grid)
     inside = np.bincount(region, minlength=n_regions)
     result = []
@@ -80,21 +75,20 @@ def popularity(
         coarse = noisy.people("regions")[half * n_regions : (half + 1) * n_regions]
         fine = noisy.people("cells")[half * grid.n_cells : (half + 1) * grid.n_cells]
         expected = people / 2 * inside / grid.n_cells
-        mass = _draw_gamma(coarse, noise_scale("regions", epsilon), expected, REGION_SHAPE, generator)
-        each = _draw_gamma(fine, noise_scale("cells", epsilon), (mass / inside)[region], CELL_SHAPE, generator)
+        mass = expected_counts(coarse, noise_scale("regions", epsilon), expected)
+        each = expected_counts(fine, noise_scale("cells", epsilon), (mass / inside)[region])
         result.append(each / each.sum())
     return result[0], result[1]
 
 
 def calibrated(
-    grid: Grid, rhythm: Rhythm, main: Floats, other: Floats, jumps: Floats, *, generator: np.random.Generator
+    grid: Grid, rhythm: Rhythm | FixedDays, main: Floats, other: Floats, jumps: Floats, *, generator: np.random.Generator
 ) -> Map:
     """The map whose days, drawn with this rhythm, move as far as `jumps` says."""
     both = main + other
     cells = np.sort(np.argsort(both)[::-1][:MOST_PLACES])
     cells = cells[both[cells] > both.sum() * 1e-7]
-    lat, lng = grid.centre(cells)
-    apart = _distances(np.radians(lat), np.radians(lng))
+    apart = distances_between(grid, cells)
     pull = np.ones(JUMP_BINS)
     label, n_labels = rhythm.draw(CALIBRATION_DAYS, generator)
     chosen = Map(cells.astype(np.int32), main[cells] / main[cells].sum(), other[cells] / other[cells].sum(), pull, apart)
@@ -111,38 +105,50 @@ def calibrated(
     return chosen
 
 
+def distances_between(grid: Grid, cells: NDArray[np.integer]) -> NDArray[np.uint8]:
+    """[cell, cell]: the distance bin."""
+    lat, lng = grid.centre(cells)
+    return _distances(np.radians(lat), np.radians(lng))
+
+
+def expected_counts(noisy: Floats, scale: float, prior: Floats) -> Floats:
+    """Mean of each count given a gamma prior of this mean and what was measured through Laplace noise.
+
+    How uneven the counts are, the shape of the prior, is what makes the noisy counts themselves likeliest.
+    """
+    found = [_expected_counts(noisy, scale, np.maximum(prior, 1e-9), shape, lgamma(shape)) for shape in SHAPES]
+    return found[int(np.argmax([evidence for _, evidence in found]))][0]
+
+
 @njit(cache=True)
-def _draw_gamma(  # noqa: PLR0917
-    noisy: Floats, scale: float, expected: Floats, shape: float, generator: np.random.Generator
-) -> Floats:
-    """One draw of each count given gamma prior, Laplace noise and what was measured; by the inverse on a fine grid."""
-    points = 160
+def _expected_counts(  # noqa: PLR0917
+    noisy: Floats, scale: float, prior: Floats, shape: float, log_gamma: float
+) -> tuple[Floats, float]:
+    """The means on a fine logarithmic grid, and the log probability of the noisy counts."""
+    points = 120
     out = np.empty(len(noisy))
-    density = np.empty(points)
+    evidence = 0.0
     for k in range(len(noisy)):
-        low = max(expected[k], 1e-12) * 1e-6
-        high = max(noisy[k], 0.0) + 12 * scale + 12 * expected[k]
+        low = prior[k] * 1e-7
+        high = max(noisy[k], 0.0) + 10 * scale + 10 * prior[k]
         ratio = (high / low) ** (1.0 / (points - 1))
-        x = low
+        log_low, log_ratio = np.log(low), np.log(ratio)
         top = -np.inf
         for j in range(points):
+            x = low * np.exp(j * log_ratio)
+            top = max(top, shape * (log_low + j * log_ratio - x / prior[k]) - abs(noisy[k] - x) / scale)
+        mass, mean = 0.0, 0.0
+        for j in range(points):
+            x = low * np.exp(j * log_ratio)
             # on a logarithmic grid the density is multiplied by x
-            density[j] = shape * np.log(x) - shape * x / max(expected[k], 1e-12) - abs(noisy[k] - x) / scale
-            top = max(top, density[j])
-            x *= ratio
-        total = 0.0
-        for j in range(points):
-            density[j] = np.exp(density[j] - top)
-            total += density[j]
-        u = generator.random() * total
-        x = low
-        for j in range(points):
-            u -= density[j]
-            if u <= 0:
-                break
-            x *= ratio
-        out[k] = x
-    return out
+            density = np.exp(shape * (log_low + j * log_ratio - x / prior[k]) - abs(noisy[k] - x) / scale - top)
+            mass += density
+            mean += density * x
+        # below the grid lies what is nearly zero
+        below = np.exp(shape * log_low - abs(noisy[k]) / scale - top) / (shape * log_ratio)
+        out[k] = mean / (mass + below)
+        evidence += top + np.log((mass + below) * log_ratio) + shape * np.log(shape / prior[k]) - log_gamma
+    return out, evidence
 
 
 @njit(cache=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
@@ -23,7 +23,7 @@ from murmurate.mechanisms.plausible.patterns import (
     role,
     traits_of_days,
 )
-from murmurate.mechanisms.plausible.statistics import TO_ROLES, Statistics, noise_scale
+from murmurate.mechanisms.plausible.statistics import MOVES_READ, PLACES_READ, TO_ROLES, Statistics, noise_scale
 
 PRIORS: Mapping[str, tuple[float, ...]] = {
     "slots": (.135, .13, .085, .08, .10, .125, .025, .025, .055, .06, .035, .02, .006, .012, .026, .027, .032, .022),
@@ -41,6 +41,12 @@ Chosen by hand from common knowledge of days, not from any private data; measure
 
 PRIOR_SPREAD = 0.8
 """How far, relatively, a population may lie from the priors: the standard deviation that shrinking assumes."""
+
+MOVES_PRIOR, PLACES_PRIOR = 5.0, 4.2
+"""Moves and different places of a day before anything is measured."""
+LEVEL_SPREAD = 0.35
+"""`PRIOR_SPREAD` of these two, of which less is unknown."""
+LEVEL_ROUNDS = 4
 
 PRIOR_DAYS = 30.0
 """How many observed days the chain's own traits count for against the measured ones."""
@@ -73,15 +79,29 @@ class Rhythm:
         parts: list[tuple[Labels, Integers]] = []
         found = 0
         while found < n:
-            label, n_labels, weight = self._candidates(CANDIDATES, generator)
+            label, n_labels, weight = self.candidates(CANDIDATES, generator)
             keep = np.log(generator.random(CANDIDATES)) < weight - self.ceiling
             parts.append((label[keep], n_labels[keep]))
             found += int(keep.sum())
         return np.concatenate([part[0] for part in parts])[:n], np.concatenate([part[1] for part in parts])[:n]
 
-    def _candidates(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers, Floats]:
+    def candidates(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers, Floats]:
+        """`n` days of the chain before tilting, and their log weights."""
         label, n_labels = _ranked(_walk(n, self.steps, self.start, self.hazard, self.heading, generator))
         return label, n_labels, self.tilt[traits_of_days(label, n_labels)].sum(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedDays:
+    """Given patterns in the place of drawn ones."""
+
+    label: Labels
+    n_labels: Integers
+
+    def draw(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers]:
+        """`n` of them at random."""
+        chosen = generator.integers(0, len(self.label), n)
+        return self.label[chosen], self.n_labels[chosen]
 
 
 def people_counted(noisy: Statistics, epsilon: float) -> float:
@@ -96,10 +116,10 @@ def people_counted(noisy: Statistics, epsilon: float) -> float:
     return max(1.0, float(np.average(estimates, weights=precisions)))
 
 
-def shrunk(noisy: Floats, prior: Floats, *, scale: float, people: float) -> Floats:
+def shrunk(noisy: Floats, prior: Floats, *, scale: float, people: float, spread: float = PRIOR_SPREAD) -> Floats:
     """The noisy sums drawn towards what the prior expects, the more so the wider the noise; never below a trace of it."""
     expected = prior * people
-    trust = (PRIOR_SPREAD * expected) ** 2
+    trust = (spread * expected) ** 2
     trust /= trust + 2 * scale**2
     return np.maximum(expected + trust * (noisy - expected), 0.05 * expected)
 
@@ -113,7 +133,7 @@ def fit_rhythm(noisy: Statistics, *, epsilon: float, steps: int, generator: np.r
     }
     leaving, slots = sums["leaving_by_block"].reshape(ROLES, BLOCKS), sums["slots"].reshape(ROLES, BLOCKS)
     by_age, slots_by_age = sums["leaving_by_age"].reshape(ROLES, AGES), sums["slots_by_age"].reshape(ROLES, AGES)
-    per_step = MOVES_PER_STEP * steps  # moves count in tenths of a day, slots in steps of one
+    per_step = steps / MOVES_READ  # moves count in tenths of a day, slots in steps of one
     block_rate = leaving / slots / per_step
     age_rate = by_age / slots_by_age / per_step
     overall = leaving.sum(axis=1) / slots.sum(axis=1) / per_step
@@ -122,22 +142,39 @@ def fit_rhythm(noisy: Statistics, *, epsilon: float, steps: int, generator: np.r
     chain = Rhythm(
         steps=steps,
         start=slots[:, 0] / slots[:, 0].sum(),
-        hazard=np.clip(hazard, 1e-4, 0.95),
+        hazard=np.clip(hazard, LEAST_HAZARD, MOST_HAZARD),
         heading=heading / heading.sum(axis=1, keepdims=True),
         tilt=np.zeros(TRAIT_OFFSETS[-1]),
         ceiling=0.0,
     )
-    return _tilted(chain, noisy, epsilon=epsilon, people=people, generator=generator)
+    moves, places = (_level(noisy, name, prior, read, epsilon=epsilon, people=people) for name, prior, read in _LEVELS)
+    for _ in range(LEVEL_ROUNDS):
+        tilted, made_moves, made_places = _tilted(chain, noisy, epsilon=epsilon, people=people, generator=generator)
+        # more or fewer departures, and more or fewer of them to places not yet seen that day
+        chain = replace(chain, hazard=np.clip(chain.hazard * moves / made_moves, LEAST_HAZARD, MOST_HAZARD))
+        new = chain.heading.copy()
+        new[:, OTHER] *= ((places - 1) / moves) / ((made_places - 1) / made_moves)
+        chain = replace(chain, heading=new / new.sum(axis=1, keepdims=True))
+    return tilted
 
 
-MOVES_PER_STEP = 0.1
+LEAST_HAZARD, MOST_HAZARD = 1e-4, 0.95
+
+_LEVELS = (("moves", MOVES_PRIOR, MOVES_READ), ("places", PLACES_PRIOR, PLACES_READ))
+
+
+def _level(noisy: Statistics, name: str, prior: float, read: int, *, epsilon: float, people: float) -> float:
+    """Mean moves or places of a day."""
+    scale = noise_scale(name, epsilon)
+    total = shrunk(noisy.people(name), np.array([prior / read]), scale=scale, people=people, spread=LEVEL_SPREAD)
+    return max(1.2, float(total[0]) * read / people)
 
 
 def _tilted(
     chain: Rhythm, noisy: Statistics, *, epsilon: float, people: float, generator: np.random.Generator
-) -> Rhythm:
-    """Maximum entropy relative to the chain: constraints on traits, each held only as tightly as its noise allows."""
-    label, n_labels, _ = chain._candidates(CANDIDATES, generator)
+) -> tuple[Rhythm, float, float]:
+    """Maximum entropy relative to the chain, traits held only as tightly as their noise allows; mean moves and places of it."""
+    label, n_labels, _ = chain.candidates(CANDIDATES, generator)
     traits = traits_of_days(label, n_labels)
     size = int(TRAIT_OFFSETS[-1])
     shown = np.zeros((CANDIDATES, size))
@@ -149,14 +186,17 @@ def _tilted(
         weight = np.exp(shown @ tilt - np.max(shown @ tilt))
         weight /= weight.sum()
         mean = weight @ shown
-        gradient = mean - wanted + variance * tilt
         curvature = (shown * weight[:, None]).T @ shown - np.outer(mean, mean)
-        step = np.linalg.solve(curvature + (variance + 1e-6) * np.eye(size), gradient)
+        step = np.linalg.solve(curvature + (variance + 1e-6) * np.eye(size), mean - wanted + variance * tilt)
         tilt = tilt - np.clip(step, -1.0, 1.0)
-        if np.abs(step).max() < 1e-4:
+        if np.abs(step).max() < 1e-3:
             break
-    ceiling = float(np.quantile(shown @ tilt, STEEPEST_TILT))
-    return Rhythm(chain.steps, chain.start, chain.hazard, chain.heading, tilt, ceiling)
+    log_weight = shown @ tilt
+    ceiling = float(np.quantile(log_weight, STEEPEST_TILT))
+    weight = np.exp(np.minimum(log_weight, ceiling) - ceiling)
+    moves = (label[:, 1:] != label[:, :-1]).sum(axis=1)
+    means = np.average(moves, weights=weight), np.average(n_labels, weights=weight)
+    return replace(chain, tilt=tilt, ceiling=ceiling), float(means[0]), float(means[1])
 
 
 def _ranked(walked: Labels) -> tuple[Labels, Integers]:

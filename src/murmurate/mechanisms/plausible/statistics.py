@@ -34,6 +34,9 @@ UNIT = 1 << 20
 MOVES_READ = 10
 """Moves a day that count fully; a person with more has each count less."""
 
+PLACES_READ = 10
+"""Different places a day that count fully."""
+
 REGION_CELLS = 5
 """A coarse region is a block of this many rows and columns of cells."""
 
@@ -44,15 +47,17 @@ TO_ROLES = 4
 """Where a move leads: main, second, an other place not yet seen that day, an other place again."""
 
 SHARES: Mapping[str, int] = {
-    "regions": 22,
-    "cells": 30,
+    "regions": 20,
+    "cells": 28,
     "jumps": 11,
+    "moves": 6,
+    "places": 5,
     "slots": 4,
     "leaving_by_block": 5,
     "slots_by_age": 2,
     "leaving_by_age": 4,
     "heading": 5,
-    "traits": 17,
+    "traits": 10,
 }
 """Hundredths of epsilon spent on each statistic; together 100."""
 
@@ -96,7 +101,10 @@ def gather(days: DailyTraces, grid: Grid) -> Statistics:
     bounds = np.r_[starts, days.n_days].astype(np.int64)
     lat, lng = grid.centre(np.arange(grid.n_cells))
     parts = _gather(days.place, bounds, region, n_regions, np.radians(lat), np.radians(lng))
-    names = ("regions", "cells", "jumps", "slots", "leaving_by_block", "slots_by_age", "leaving_by_age", "heading", "traits")
+    names = (
+        "regions", "cells", "jumps", "slots", "leaving_by_block", "slots_by_age", "leaving_by_age", "heading", "traits",
+        "moves", "places",
+    )  # fmt: skip
     return Statistics(dict(zip(names, parts, strict=True)))
 
 
@@ -115,7 +123,7 @@ def _gather(  # noqa: PLR0917
     n_regions: int,
     lat: NDArray[np.float64],
     lng: NDArray[np.float64],
-) -> tuple[Integers, Integers, Integers, Integers, Integers, Integers, Integers, Integers, Integers]:
+) -> tuple[Integers, ...]:
     n_cells = len(region)
     steps = place.shape[1]
     regions = np.zeros(2 * n_regions, dtype=np.int64)  # main places, then the others
@@ -128,6 +136,8 @@ def _gather(  # noqa: PLR0917
         np.zeros(ROLES * AGES, dtype=np.int64),
         np.zeros(ROLES * TO_ROLES, dtype=np.int64),
         np.zeros(TRAIT_OFFSETS[-1], dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
     )
     own = (
         np.zeros(JUMP_BINS, dtype=np.int64),
@@ -137,6 +147,8 @@ def _gather(  # noqa: PLR0917
         np.zeros(ROLES * AGES, dtype=np.int64),
         np.zeros(ROLES * TO_ROLES, dtype=np.int64),
         np.zeros(TRAIT_OFFSETS[-1], dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
     )
     by_cell = np.zeros(2 * n_cells, dtype=np.int64)
     by_region = np.zeros(2 * n_regions, dtype=np.int64)
@@ -152,6 +164,7 @@ def _gather(  # noqa: PLR0917
         others = 0
         for row in range(bounds[person], bounds[person + 1]):
             n_labels = label_day(place[row], label, at)
+            own[8][0] += n_labels
             traits_of(label, n_labels, trait)
             for k in trait:
                 own[6][k] += 1
@@ -171,6 +184,7 @@ def _gather(  # noqa: PLR0917
                 seen[label[step]] = True
                 if step + 1 < steps and label[step + 1] != label[step]:
                     moves += 1
+                    own[7][0] += 1
                     own[2][now * BLOCKS + block] += 1
                     own[4][now * AGES + age_class(age)] += 1
                     to = role(label[step + 1])
@@ -178,8 +192,18 @@ def _gather(  # noqa: PLR0917
                     one, two = place[row, step], place[row, step + 1]
                     own[0][jump_bin(lat[one], lng[one], lat[two], lng[two])] += 1
         moves_weight = max(moves, MOVES_READ * n_days)
-        weights = (moves_weight, steps * n_days, moves_weight, steps * n_days, moves_weight, moves_weight, _TRAIT_COUNT * n_days)
-        for k in range(7):
+        weights = (
+            moves_weight,
+            steps * n_days,
+            moves_weight,
+            steps * n_days,
+            moves_weight,
+            moves_weight,
+            _TRAIT_COUNT * n_days,
+            moves_weight,
+            max(own[8][0], PLACES_READ * n_days),
+        )
+        for k in range(9):
             sums[k][:] += own[k] * UNIT // weights[k]
         # places: half for the main ones, half for the time spent at others; undone in the same walk, so that memory is kept
         for row in range(bounds[person], bounds[person + 1]):
@@ -193,4 +217,4 @@ def _gather(  # noqa: PLR0917
                     if half[slot]:
                         regions[slot] += half[slot] * UNIT // (2 * weight)
                         half[slot] = 0
-    return regions, cells, sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]
+    return regions, cells, sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7], sums[8]

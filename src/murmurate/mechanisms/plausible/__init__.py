@@ -1,0 +1,168 @@
+"""plausible: synthetic days of people who do not exist, from a private model of how a population lives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from murmurate.core.guarantee import DP, Guarantee, NoGuarantee, PlausibleDeniability, Unit
+from murmurate.core.mechanism import Rng
+from murmurate.core.parameters import one_of, positive, share, whole
+from murmurate.core.trips import Trips
+from murmurate.errors import ParameterError
+from murmurate.mechanisms.plausible.model import DayModel, as_trips
+from murmurate.mechanisms.plausible.statistics import gather
+from murmurate.mechanisms.plausible.words import EXPECTED_ERRORS, STATEMENTS
+from murmurate.profiles.days import STEPS, DailyTraces, daily_traces
+from murmurate.spaces.grid import Grid
+
+Variant = Literal["own", "own-seeded", "as_published"]
+VARIANTS = ("own", "own-seeded", "as_published")
+MERGES = ("run", "boundary", "none")
+
+MOST_CELLS = 200_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plausible:
+    """Synthetic days over the cells of a public grid; no released day belongs to anyone.
+
+    Guarantee: `own` is `epsilon`-differentially private for everything one person ever did (add or remove), for any number
+    of released days. `own-seeded` promises nothing. `as_published` filters fakes by (k, delta_d) plausible deniability.
+
+    >>> plausible = Plausible(space=Grid(60.1, 24.8, 60.3, 25.2, 1000), n_out=100)
+    >>> plausible.guarantee().epsilon, plausible.guarantee().unit.name
+    (1.0, 'user')
+    """
+
+    name: ClassVar[str] = "plausible"
+    needs: ClassVar[frozenset[str]] = frozenset({"time", "coordinates"})
+    emits: ClassVar[tuple[str, ...]] = ("datetime", "lat", "lng", "cell")
+    paired: ClassVar[bool] = False
+    local: ClassVar[bool] = False
+    example: ClassVar[Mapping[str, Any]] = {"space": "grid", "n_out": 200, "epsilon": 1.0}
+
+    space: Grid
+    """The public grid whose cells are the places."""
+    n_out: int = 1000
+    """Days to release; a public choice, never the number of private ones."""
+    variant: Variant = "own"
+    epsilon: float = 1.0
+    """Spent once by `own`; without meaning for the other variants."""
+    steps: int = STEPS
+    min_coverage: float = 0.8
+    """Share of a day's steps that must be seen, or lie within a stay, for the day to be read."""
+    k: int = 1
+    """as_published: alternatives that must explain a fake as well as its seed does."""
+    delta_d: float = 0.1
+    """as_published: how well, as a difference of semantic similarities."""
+    delta_s: float = 0.1
+    """as_published: the largest geographic similarity of a fake to its seed."""
+    delta_i: int = 0
+    """as_published: the most cells a fake may share with its seed."""
+    par_c: float = 0.25
+    """as_published: chance that a place is left out of its class."""
+    par_l: float = 1.0
+    """as_published: chance that the seed's own place is left out at its time."""
+    par_m: float = 0.75
+    """as_published: chance, per step, that a place persists past a change of class."""
+    par_v: float = 4.0
+    """as_published: the largest factor by which transitions are perturbed in decoding."""
+    merge: str = "run"
+    """as_published: how places persist: run, boundary or none."""
+    classes: int = 20
+    """as_published: usage classes; 0 chooses their number by the paper's criterion."""
+    smoothing: float = 0.05
+    """as_published: share of smoothing in the aggregate model."""
+    seed_share: float = 0.33
+    """as_published: share of people drawn as seeds; the others are alternatives."""
+    most_per_seed: int = 50
+    """as_published: fakes of one seed; many of them tell the seed's cells by their absence."""
+
+    def __post_init__(self) -> None:
+        one_of("variant", self.variant, VARIANTS)
+        positive("epsilon", self.epsilon)
+        whole("n_out", self.n_out, at_most=100_000_000)
+        whole("steps", self.steps, at_least=12, at_most=288)
+        share("min_coverage", self.min_coverage, closed=True)
+        if not isinstance(self.space, Grid):
+            raise ParameterError(f"plausible places days on a public grid (grid:SOUTH,WEST,NORTH,EAST:CELL_M); got {self.space!r}.")
+        if self.space.n_cells > MOST_CELLS:
+            raise ParameterError(f"plausible takes at most {MOST_CELLS:,} cells; this grid has {self.space.n_cells:,}.")
+        whole("k", self.k, at_most=1_000_000)
+        whole("delta_i", self.delta_i, at_least=0)
+        whole("classes", self.classes, at_least=0, at_most=200)
+        whole("most_per_seed", self.most_per_seed, at_most=10_000)
+        one_of("merge", self.merge, MERGES)
+        positive("par_v", self.par_v)
+        if self.par_v < 1:
+            raise ParameterError(f"par_v must be at least 1, which perturbs nothing; got {self.par_v!r}.")
+        for name in ("delta_d", "delta_s", "par_c", "par_l", "par_m"):
+            share(name, getattr(self, name), closed=True)
+        for name in ("smoothing", "seed_share"):
+            share(name, getattr(self, name))
+
+    # -- the promise -----------------------------------------------------------------------------------------------
+
+    def guarantee(self) -> Guarantee:
+        """What is promised, from the parameters alone."""
+        if self.variant == "own":
+            return DP(epsilon=self.epsilon, unit=Unit(name="user"), assumptions=_ASSUMPTIONS)
+        if self.variant == "own-seeded":
+            return NoGuarantee(
+                why="each day follows the rhythm of one private day, and places and moves follow exact private counts.",
+                unit=Unit(name="user"),
+            )
+        return PlausibleDeniability(k=self.k, delta_d=self.delta_d, unit=Unit(name="user"), assumptions=_FILTER_ASSUMPTIONS)
+
+    def statement(self) -> tuple[str, ...]:
+        """What is and is not protected, in plain words."""
+        return tuple(sentence.format(**vars(self)) for sentence in STATEMENTS[self.variant])
+
+    def expected_error(self) -> str:
+        """How near the days come to real ones."""
+        return EXPECTED_ERRORS[self.variant].format(**vars(self))
+
+    # -- what it does ----------------------------------------------------------------------------------------------
+
+    def apply(self, private: Trips, rng: Rng) -> Trips:
+        """`n_out` synthetic days."""
+        if self.variant == "own":
+            return self.fit(private, rng).sample(self.n_out, rng)
+        from murmurate.mechanisms.plausible.published import publish
+        from murmurate.mechanisms.plausible.seeded import recombine
+
+        days = self.days(private)
+        place = recombine(days, self, rng) if self.variant == "own-seeded" else publish(days, self, rng)
+        return as_trips(place, self.space, private.time_zone)
+
+    def fit(self, private: Trips, rng: Rng) -> DayModel:
+        """Spend epsilon once, for any number of samples; only `own` learns a model that may be kept."""
+        if self.variant != "own":
+            raise ParameterError(f"only variant own learns a model that may be kept; {self.variant} is released with `release`.")
+        noisy = gather(self.days(private), self.space).measured(self.epsilon, rng)
+        return DayModel.fit(
+            noisy, self.space, epsilon=self.epsilon, steps=self.steps, time_zone=private.time_zone, rng=rng
+        )
+
+    def load(self, path: Path) -> DayModel:
+        """Read back a fitted model."""
+        return DayModel.load(path)
+
+    def days(self, private: Trips) -> DailyTraces:
+        """The person-days that are read; each person's by their own points alone."""
+        return daily_traces(private, self.space, self.space.n_cells, steps=self.steps, min_coverage=self.min_coverage)
+
+
+_ASSUMPTIONS = (
+    "The grid, the time zone, the steps of a day, the share of a day that must be covered and the number of released days "
+    "are public choices.",
+    "People are told apart by uid: somebody with two uids is two people to this promise.",
+)
+
+_FILTER_ASSUMPTIONS = (
+    "Usage classes and the aggregate model are computed without noise from the seeds.",
+    "Which fake came from which seed is never written, and an observer does not learn it otherwise.",
+)

@@ -1,0 +1,156 @@
+"""The fitted model of `own`: rhythm, map and public grid as plain arrays; any number of days for one charge."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from murmurate.core.mechanism import Rng
+from murmurate.core.parameters import whole
+from murmurate.core.trips import Trips
+from murmurate.errors import InputError
+from murmurate.mechanisms.plausible.placing import Map, distances_between, fit_map
+from murmurate.mechanisms.plausible.rhythm import Rhythm, fit_rhythm, people_counted
+from murmurate.mechanisms.plausible.statistics import Statistics
+from murmurate.spaces import parse
+from murmurate.spaces.grid import Grid
+
+FICTITIOUS_DAY = (2001, 1, 1)
+"""A Monday on which no released day took place."""
+
+ARRAYS = "model.npz"
+SCHEMA = "model.json"
+FORMAT = "plausible-1"
+
+_AT_ONCE = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class DayModel:
+    """A population's days without its people; everything in it followed from noisy statistics."""
+
+    grid: Grid
+    time_zone: str
+    rhythm: Rhythm
+    map: Map
+
+    @classmethod
+    def fit(cls, noisy: Statistics, grid: Grid, *, epsilon: float, steps: int, time_zone: str, rng: Rng) -> DayModel:
+        """Post-processing: no private value is read here."""
+        generator = rng.generator()
+        rhythm = fit_rhythm(noisy, epsilon=epsilon, steps=steps, generator=generator)
+        people = people_counted(noisy, epsilon)
+        return cls(grid, time_zone, rhythm, fit_map(noisy, grid, rhythm, epsilon=epsilon, people=people, generator=generator))
+
+    def places(self, n: int, rng: Rng) -> NDArray[np.int32]:
+        """[trace, step]: cells of `n` synthetic days."""
+        whole("n_out", n)
+        generator = rng.generator()
+        parts = []
+        for first in range(0, n, _AT_ONCE):
+            label, n_labels = self.rhythm.draw(min(_AT_ONCE, n - first), generator)
+            parts.append(self.map.place(label, n_labels, generator))
+        return np.concatenate(parts)
+
+    def sample(self, n: int, rng: Rng) -> Trips:
+        """`n` synthetic days as trips: one point a step on a day that never was."""
+        return as_trips(self.places(n, rng), self.grid, self.time_zone)
+
+    def save(self, path: Path) -> None:
+        """Write `model.npz` and `model.json` into a folder."""
+        arrays = {
+            "start": self.rhythm.start,
+            "hazard": self.rhythm.hazard,
+            "heading": self.rhythm.heading,
+            "tilt": self.rhythm.tilt,
+            "cells": self.map.cells,
+            "main": self.map.main,
+            "other": self.map.other,
+            "pull": self.map.pull,
+        }
+        np.savez_compressed(path / ARRAYS, **arrays)
+        values = {
+            "format": FORMAT,
+            "grid": self.grid.spec(),
+            "time_zone": self.time_zone,
+            "steps": self.rhythm.steps,
+            "ceiling": self.rhythm.ceiling,
+        }
+        (path / SCHEMA).write_text(json.dumps(values, indent=1), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> DayModel:
+        """Read back what `save` wrote; anything else is refused."""
+        try:
+            values = json.loads((path / SCHEMA).read_text(encoding="utf-8"))
+            with np.load(path / ARRAYS, allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in _SHAPES}
+            found = values["format"]
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"{path} does not hold a model of plausible days: {error}.") from None
+        if found != FORMAT:
+            raise InputError(f"{path} holds a model of format {found!r}; this version reads {FORMAT!r}.")
+        grid = parse(values["grid"])
+        wrong = [name for name, dimensions in _SHAPES.items() if arrays[name].ndim != dimensions]
+        if wrong or not isinstance(grid, Grid) or not _sound(arrays, grid):
+            raise InputError(f"{path}: the arrays of this model are not of the shapes and ranges a model has.")
+        rhythm = Rhythm(
+            steps=int(values["steps"]),
+            start=arrays["start"],
+            hazard=arrays["hazard"],
+            heading=arrays["heading"],
+            tilt=arrays["tilt"],
+            ceiling=float(values["ceiling"]),
+        )
+        cells = arrays["cells"]
+        return cls(
+            grid,
+            str(values["time_zone"]),
+            rhythm,
+            Map(cells, arrays["main"], arrays["other"], arrays["pull"], distances_between(grid, cells)),
+        )
+
+
+_SHAPES = {"start": 1, "hazard": 3, "heading": 2, "tilt": 1, "cells": 1, "main": 1, "other": 1, "pull": 1}
+
+
+def _sound(arrays: dict[str, NDArray[np.generic]], grid: Grid) -> bool:
+    cells = arrays["cells"]
+    floats = [arrays[name] for name in _SHAPES if name != "cells"]
+    return (
+        cells.dtype == np.int32
+        and len(cells) > 0
+        and int(cells.min()) >= 0
+        and int(cells.max()) < grid.n_cells
+        and len(arrays["main"]) == len(arrays["other"]) == len(cells)
+        and all(part.dtype == np.float64 and bool(np.isfinite(part).all()) for part in floats)
+    )
+
+
+def as_trips(place: NDArray[np.int32], grid: Grid, time_zone: str) -> Trips:
+    """Synthetic days [trace, step] as trips of people who do not exist, on a day that never was."""
+    n, steps = place.shape
+    midnight = datetime(*FICTITIOUS_DAY, tzinfo=ZoneInfo(time_zone)).astimezone(UTC)
+    first_us = int(midnight.timestamp()) * 1_000_000
+    at_us = first_us + np.arange(steps, dtype=np.int64) * 86_400_000_000 // steps
+    trace = np.repeat(np.arange(n, dtype=np.int64), steps)
+    cell = place.ravel().astype(np.int64)
+    lat, lng = grid.centre(cell)
+    table = pl.DataFrame(
+        {
+            "uid": trace,
+            "tid": trace,
+            "datetime": pl.Series(np.tile(at_us, n)).cast(pl.Datetime("us", "UTC")),
+            "lat": lat,
+            "lng": lng,
+            "cell": cell,
+        }
+    )
+    return Trips(table, grid, time_zone)

@@ -1,0 +1,49 @@
+"""What each variant of `plausible` protects and what not, in plain words; filled in from public parameters alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+STATEMENTS: Mapping[str, tuple[str, ...]] = {
+    "own": (
+        "Every released day is synthetic: drawn from a model of the population, not from anybody's day.",
+        "The model was made from noisy statistics alone: how popular places and regions are, how far people move, when they "
+        "leave and stay, and what kinds of days there are. Together they cost epsilon {epsilon:g} per person, once, for any "
+        "number of days.",
+        "One person changes each statistic by at most one person's weight, however many days or points they have.",
+        "Whoever already knows that somebody is in the data, or knows everything but one person, learns little more about "
+        "that person from these days.",
+        "What many people have in common is meant to be learned: a place popular with many stays popular.",
+        "Used as fakes beside a true trace, the days confuse an observer who knows how people in general move. Nothing is "
+        "claimed against one who knows another day of the same person.",
+    ),
+    "own-seeded": (
+        "This release is not differentially private and promises nothing about anybody.",
+        "Each released day has the rhythm of one private day, its boundaries moved at random by a step or so, on other cells: "
+        "at most one day a private day, and never a cell its original visited.",
+        "The popularity of places and the lengths of moves are exact private counts. An attacker can tell members from others.",
+    ),
+    "as_published": (
+        "Every released day passed three filters against this dataset: at most {delta_i} cells in common with its seed, a "
+        "geographic similarity to it of at most {delta_s:g}, and at least {k} other people whose semantic similarity to it is "
+        "within {delta_d:g} of the seed's.",
+        "This is not differential privacy, it does not add up over releases, and it says nothing about membership: cells that "
+        "only one person visits tell whether that person was a seed.",
+        "Usage classes and the aggregate model were computed from the seeds without noise.",
+        "Somebody who learns which days share a seed can tell the seed's cells from their absence. That linkage is never "
+        "written, and at most {most_per_seed} days come from one seed.",
+        "Places merge past a change of class by mode {merge!r}; {smoothing:.0%} of each row of the aggregate model is smoothing.",
+    ),
+}
+
+EXPECTED_ERRORS: Mapping[str, str] = {
+    "own": (
+        "Good from about 900 people times epsilon: places and moves of a day within 15 % and a divergence of sorted visits near "
+        "0.1 on the built-in city of 1,000; with 100 people, days follow public priors more than the data."
+    ),
+    "own-seeded": "Days, moves and visits close to the private ones; nothing is protected by a promise.",
+    "as_published": (
+        "With merging by run, days keep about 3 places and stay put more than real ones (visit divergence near 0.8); with merge "
+        "none they move like real ones (0.1) and an observer tells them from fakes more easily."
+    ),
+}

@@ -1,0 +1,239 @@
+"""Usage classes: places that different people use in the same way, found by mapping everybody's places onto everybody's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate import runner
+from murmurate.core.parameters import one_of, whole
+from murmurate.core.space import Floats, Integers
+from murmurate.errors import InputError
+from murmurate.profiles.mapping import STARTS, _gains, _search, assign
+from murmurate.profiles.mobility import Profiles
+
+Level = Literal["visits", "moves"]
+
+CRITERION = (5, 8, 12, 16, 20, 25, 30, 40)
+"""Numbers of classes tried where none is given."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocationGraph:
+    """How often, and by how similar people, two places were mapped onto each other."""
+
+    place: Integers
+    """Places that anybody visits, ascending; the graph is over positions in it."""
+    weight: Floats
+    """[place, place], symmetric: similarities of the pairs of people whose mapping joins the two."""
+    chances: Floats
+    """[place, place]: pairs of people who could have joined them, since each visits one."""
+    n_pairs: int
+
+    def merged(self, more: LocationGraph) -> LocationGraph:
+        """This graph with the pairs of another one added, such as those of people who came later."""
+        place = np.union1d(self.place, more.place)
+        weight, chances = np.zeros((2, len(place), len(place)))
+        for part in (self, more):
+            at = np.searchsorted(place, part.place)
+            weight[np.ix_(at, at)] += part.weight
+            chances[np.ix_(at, at)] += part.chances
+        return LocationGraph(place, weight, chances, self.n_pairs + more.n_pairs)
+
+
+def location_graph(
+    profiles: Profiles,
+    *,
+    level: Level = "visits",
+    first: int = 0,
+    most_pairs: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+) -> LocationGraph:
+    """The graph over all ordered pairs of people; `first` leaves out pairs among the people before it (a graph's update).
+
+    With `most_pairs`, that many pairs are drawn at random instead: weights are then an estimate up to a common factor.
+    """
+    one_of("level", level, ("visits", "moves"))
+    people = profiles.n_people
+    if people < 2:
+        raise InputError(f"usage classes need at least 2 people to compare; got {people}.")
+    total = people * people - people - first * (first - 1)
+    if most_pairs is not None and most_pairs < total:
+        whole("most_pairs", most_pairs)
+        drawn = np.random.default_rng(seed).integers(0, people, (2, int(most_pairs * 1.2) + 10))
+        pairs = drawn.T[(drawn[0] != drawn[1]) & (drawn.max(axis=0) >= first)][:most_pairs]
+    else:
+        u, v = np.divmod(np.arange(people * people), people)
+        pairs = np.column_stack([u, v])[(u != v) & (np.maximum(u, v) >= first)]
+    visited = np.unique(profiles.place)
+    work = partial(_part, profiles, visited, level, seed)
+    parts = np.array_split(pairs, max(1, min(len(pairs), workers * 4)))
+    weight = np.zeros((len(visited), len(visited)))
+    chances = np.zeros_like(weight)
+    for joined, possible in runner.map(work, parts, workers=workers):
+        weight += joined
+        chances += possible
+    return LocationGraph(visited, weight + weight.T, chances + chances.T, len(pairs))
+
+
+def _part(profiles: Profiles, visited: Integers, level: Level, seed: int, pairs: Integers) -> tuple[Floats, Floats]:
+    at = np.searchsorted(visited, profiles.place)
+    return _join(
+        np.ascontiguousarray(pairs), at, len(visited), profiles.place_at, profiles.visit, profiles.period_share,
+        profiles.row_at, profiles.row_key, profiles.row_weight, profiles.entry_at, profiles.entry_to, profiles.entry,
+        level == "moves", seed,
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _join(  # noqa: PLR0917
+    pairs: Integers,
+    at: Integers,
+    size: int,
+    place_at: Integers,
+    visit: Floats,
+    share: Floats,
+    row_at: Integers,
+    row_key: Integers,
+    row_weight: Floats,
+    entry_at: Integers,
+    entry_to: Integers,
+    entry: Floats,
+    moves: bool,
+    seed: int,
+) -> tuple[Floats, Floats]:
+    weight = np.zeros((size, size))
+    chances = np.zeros((size, size))
+    periods = share.shape[1]
+    for pair in range(len(pairs)):
+        u, v = pairs[pair]
+        mine, theirs = slice(place_at[u], place_at[u + 1]), slice(place_at[v], place_at[v + 1])
+        gain = _gains(visit[mine], share[u], visit[theirs])
+        if moves:
+            a, b, c, d = row_at[u], row_at[u + 1], row_at[v], row_at[v + 1]
+            similar, to = _search(
+                visit[mine], share[u], visit[theirs],
+                row_key[a:b], row_weight[a:b], entry_at[a : b + 1] - entry_at[a],
+                entry_to[entry_at[a] : entry_at[b]], entry[entry_at[a] : entry_at[b]],
+                row_key[c:d], row_weight[c:d], entry_at[c : d + 1] - entry_at[c],
+                entry_to[entry_at[c] : entry_at[d]], entry[entry_at[c] : entry_at[d]],
+                periods, STARTS, 0, seed,
+            )  # fmt: skip
+        else:
+            to = assign(gain)
+            similar = 0.0
+            for r in range(len(to)):
+                if to[r] >= 0:
+                    similar += gain[r, to[r]]
+        own, other = at[mine], at[theirs]
+        for r in range(len(own)):
+            for s in range(len(other)):
+                chances[own[r], other[s]] += 1.0
+            if 0 <= to[r] < len(other) and gain[r, to[r]] > 0.0:
+                weight[own[r], other[to[r]]] += similar
+    return weight, chances
+
+
+def usage_classes(graph: LocationGraph, *, n_classes: int = 0, seed: int = 0) -> NDArray[np.int64]:
+    """The class of each place of the graph; 0 chooses the number by the paper's criterion among `CRITERION`."""
+    whole("n_classes", n_classes, at_least=0)
+    size = len(graph.place)
+    if size < 2:
+        raise InputError(f"usage classes need at least 2 visited places; got {size}.")
+    affinity = np.divide(graph.weight, graph.chances, out=np.zeros_like(graph.weight), where=graph.chances > 0)
+    np.fill_diagonal(affinity, 0.0)
+    vectors = _spectrum(affinity, min(size, max(CRITERION) if not n_classes else n_classes))
+    if n_classes:
+        return _cluster(vectors, min(n_classes, size), seed)
+    tried = [k for k in CRITERION if k < size] or [2]
+    found = [_cluster(vectors, k, seed) for k in tried]
+    return found[int(np.argmax([separation(affinity, classes) for classes in found]))]
+
+
+def separation(affinity: Floats, classes: Integers) -> float:
+    """The paper's criterion: mean similarity within classes over mean similarity between them."""
+    same = classes[:, None] == classes[None, :]
+    np.fill_diagonal(same, False)
+    apart = classes[:, None] != classes[None, :]
+    within = affinity[same].mean() if same.any() else 0.0
+    between = affinity[apart].mean() if apart.any() else 1.0
+    return float(within / max(between, 1e-12))
+
+
+def _spectrum(affinity: Floats, n: int) -> Floats:
+    """Leading eigenvectors of the normalised affinity: raw k-means on rows of the graph leaves classes of one place."""
+    from scipy.linalg import eigh
+
+    degree = affinity.sum(axis=1)
+    scale = 1 / np.sqrt(np.maximum(degree, np.median(degree) * 0.05 + 1e-12))
+    normal = affinity * scale[:, None] * scale[None, :]
+    size = len(affinity)
+    _, vectors = eigh(normal, subset_by_index=[size - n, size - 1])
+    return np.ascontiguousarray(vectors[:, ::-1])
+
+
+def _cluster(vectors: Floats, n: int, seed: int) -> NDArray[np.int64]:
+    """k-means on the first n eigenvectors, rows of unit length, best of several starts."""
+    points = vectors[:, :n]
+    points = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
+    generator = np.random.default_rng(seed)
+    best, chosen = np.inf, np.zeros(len(points), dtype=np.int64)
+    for _ in range(8):
+        centres = _spread(points, n, generator)
+        classes = np.zeros(len(points), dtype=np.int64)
+        for _ in range(60):
+            far = ((points**2).sum(axis=1)[:, None] - 2 * points @ centres.T) + (centres**2).sum(axis=1)[None, :]
+            now = far.argmin(axis=1)
+            if (now == classes).all():
+                break
+            classes = now
+            for k in range(n):
+                if (classes == k).any():
+                    centres[k] = points[classes == k].mean(axis=0)
+        loss = float(far.min(axis=1).sum())
+        if loss < best:
+            best, chosen = loss, classes
+    return np.unique(chosen, return_inverse=True)[1].astype(np.int64)
+
+
+def _spread(points: Floats, n: int, generator: np.random.Generator) -> Floats:
+    """Starting centres that lie apart (k-means++)."""
+    centres = [points[generator.integers(len(points))]]
+    far = ((points - centres[0]) ** 2).sum(axis=1)
+    for _ in range(n - 1):
+        total = far.sum()
+        at = generator.choice(len(points), p=far / total) if total > 0 else generator.integers(len(points))
+        centres.append(points[at])
+        far = np.minimum(far, ((points - points[at]) ** 2).sum(axis=1))
+    return np.array(centres)
+
+
+def agreement(one: NDArray[np.integer], other: NDArray[np.integer]) -> float:
+    """Adjusted mutual information of two labellings: 1 for the same, 0 for what chance gives."""
+    from scipy.special import gammaln
+
+    a, b = np.unique(one, return_inverse=True)[1], np.unique(other, return_inverse=True)[1]
+    table = np.zeros((a.max() + 1, b.max() + 1))
+    np.add.at(table, (a, b), 1)
+    n = table.sum()
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    entropy = [-(part[part > 0] / n * np.log(part[part > 0] / n)).sum() for part in (rows, columns)]
+    there = table > 0
+    mutual = (table[there] / n * np.log(n * table[there] / np.outer(rows, columns)[there])).sum()
+    expected = 0.0
+    for x in rows:
+        for y in columns:
+            k = np.arange(max(1, x + y - n), min(x, y) + 1)
+            log_p = (
+                gammaln(x + 1) + gammaln(y + 1) + gammaln(n - x + 1) + gammaln(n - y + 1) - gammaln(n + 1)
+                - gammaln(k + 1) - gammaln(x - k + 1) - gammaln(y - k + 1) - gammaln(n - x - y + k + 1)
+            )  # fmt: skip
+            expected += (k / n * np.log(n * k / (x * y)) * np.exp(log_p)).sum()
+    largest = (entropy[0] + entropy[1]) / 2
+    return float((mutual - expected) / (largest - expected)) if abs(largest - expected) > 1e-12 else 1.0

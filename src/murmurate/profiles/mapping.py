@@ -1,0 +1,276 @@
+"""The best relabelling of one person's places as another's: by visits exactly, by visits and moves through local search."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate.core.parameters import one_of, whole
+from murmurate.core.space import Floats, Integers
+from murmurate.profiles.mobility import Profiles
+
+Search = Literal["local", "metropolis"]
+
+STARTS = 3
+"""Random starts of the local search beside the mapping by visits."""
+PROPOSALS = 4000
+"""Swaps proposed by Metropolis-Hastings, as the paper has it."""
+_COLDEST, _WARMEST = 2e-4, 2e-2
+
+
+def by_visits(one: Profiles, u: int, two: Profiles, v: int) -> tuple[float, Integers]:
+    """Eq. (10) under one mapping for all periods: the similarity, and for each place of u the place of v (-1: none).
+
+    Exact: an assignment on the two supports, since a place that one of them never visits adds nothing.
+    """
+    gain = _gains(*_own_visits(one, u), *_own_visits(two, v)[:1])
+    to = assign(gain)
+    matched = to >= 0
+    value = float(gain[np.flatnonzero(matched), to[matched]].sum())
+    return value, np.where(matched, two.place[two.place_at[v] + np.maximum(to, 0)], -1)
+
+
+def by_moves(
+    one: Profiles, u: int, two: Profiles, v: int, *, search: Search = "local", seed: int = 0, starts: int = STARTS
+) -> tuple[float, Integers]:
+    """Eq. (11) under one mapping: the similarity found, and for each place of u the place of v (-1: none)."""
+    one_of("search", search, ("local", "metropolis"))
+    whole("starts", starts, at_least=0)
+    value, to = _search(
+        *_own_visits(one, u), _own_visits(two, v)[0], *_rows(one, u), *_rows(two, v), one.periods,
+        starts, PROPOSALS if search == "metropolis" else 0, seed,
+    )  # fmt: skip
+    places = two.place[two.place_at[v] : two.place_at[v + 1]]
+    return float(value), np.where((to >= 0) & (to < len(places)), places[np.clip(to, 0, len(places) - 1)], -1)
+
+
+def _own_visits(profiles: Profiles, person: int) -> tuple[Floats, Floats]:
+    own = slice(profiles.place_at[person], profiles.place_at[person + 1])
+    return profiles.visit[own], profiles.period_share[person]
+
+
+def _rows(profiles: Profiles, person: int) -> tuple[Integers, Floats, Integers, Integers, Floats]:
+    first, last = profiles.row_at[person], profiles.row_at[person + 1]
+    at = profiles.entry_at[first : last + 1]
+    entries = slice(at[0], at[-1])
+    return (
+        profiles.row_key[first:last], profiles.row_weight[first:last], at - at[0],
+        profiles.entry_to[entries], profiles.entry[entries],
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _gains(visit: Floats, share: Floats, other: Floats) -> Floats:
+    """[place of u, place of v]: what mapping one to the other adds to eq. (10)."""
+    out = np.zeros((len(visit), len(other)))
+    for r in range(len(visit)):
+        for s in range(len(other)):
+            for period in range(len(share)):
+                out[r, s] += share[period] * min(visit[r, period], other[s, period])
+    return out
+
+
+@njit(cache=True, nogil=True)
+def assign(gain: Floats) -> Integers:
+    """The assignment of the highest total gain: for each row its column, -1 where rows outnumber columns.
+
+    Shortest augmenting paths with potentials, as in the Hungarian method.
+    """
+    n, m = gain.shape
+    if n > m:
+        back = assign(np.ascontiguousarray(gain.T))
+        rows = np.full(n, -1, dtype=np.int64)
+        for column in range(m):
+            rows[back[column]] = column
+        return rows
+    row_price, column_price = np.zeros(n + 1), np.zeros(m + 1)
+    holder = np.zeros(m + 1, dtype=np.int64)
+    way = np.zeros(m + 1, dtype=np.int64)
+    for row in range(1, n + 1):
+        holder[0] = row
+        column = 0
+        least = np.full(m + 1, np.inf)
+        used = np.zeros(m + 1, dtype=np.bool_)
+        while True:
+            used[column] = True
+            current, delta, following = holder[column], np.inf, 0
+            for j in range(1, m + 1):
+                if not used[j]:
+                    reduced = -gain[current - 1, j - 1] - row_price[current] - column_price[j]
+                    if reduced < least[j]:
+                        least[j], way[j] = reduced, column
+                    if least[j] < delta:
+                        delta, following = least[j], j
+            for j in range(m + 1):
+                if used[j]:
+                    row_price[holder[j]] += delta
+                    column_price[j] -= delta
+                else:
+                    least[j] -= delta
+            column = following
+            if holder[column] == 0:
+                break
+        while column:
+            before = way[column]
+            holder[column] = holder[before]
+            column = before
+    rows = np.full(n, -1, dtype=np.int64)
+    for j in range(1, m + 1):
+        if holder[j]:
+            rows[holder[j] - 1] = j - 1
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def _search(  # noqa: PLR0917
+    visit: Floats,
+    share: Floats,
+    other_visit: Floats,
+    key: Integers,
+    weight: Floats,
+    entry_at: Integers,
+    entry_to: Integers,
+    entry: Floats,
+    other_key: Integers,
+    other_weight: Floats,
+    other_at: Integers,
+    other_to: Integers,
+    other_entry: Floats,
+    periods: int,
+    starts: int,
+    proposals: int,
+    seed: int,
+) -> tuple[float, Integers]:
+    n, m = len(visit), len(other_visit)
+    slots = max(n, m)
+    pairs = periods * periods
+    theirs = np.zeros((pairs, slots, slots))
+    for row in range(len(other_key)):
+        for k in range(other_at[row], other_at[row + 1]):
+            theirs[other_key[row] % pairs, other_key[row] // pairs, other_to[k]] = other_entry[k]
+    # u's moves as a list, and for each place the moves it takes part in
+    moves = len(entry)
+    origin, group, mass = np.empty(moves, dtype=np.int64), np.empty(moves, dtype=np.int64), np.empty(moves)
+    for row in range(len(key)):
+        for k in range(entry_at[row], entry_at[row + 1]):
+            origin[k], group[k], mass[k] = key[row] // pairs, key[row] % pairs, weight[row]
+    touch_at = np.zeros(slots + 1, dtype=np.int64)
+    for k in range(moves):
+        touch_at[origin[k] + 1] += 1
+        if entry_to[k] != origin[k]:
+            touch_at[entry_to[k] + 1] += 1
+    touch_at = np.cumsum(touch_at)
+    filled = touch_at[:-1].copy()
+    touch = np.empty(touch_at[-1], dtype=np.int64)
+    for k in range(moves):
+        touch[filled[origin[k]]] = k
+        filled[origin[k]] += 1
+        if entry_to[k] != origin[k]:
+            touch[filled[entry_to[k]]] = k
+            filled[entry_to[k]] += 1
+    to = np.full(slots, -1, dtype=np.int64)
+    first = assign(_gains(visit, share, other_visit))
+    taken = np.zeros(slots, dtype=np.bool_)
+    for r in range(n):
+        if first[r] >= 0:
+            to[r] = first[r]
+            taken[first[r]] = True
+    spare = 0
+    for r in range(slots):
+        if to[r] < 0:
+            while taken[spare]:
+                spare += 1
+            to[r] = spare
+            taken[spare] = True
+    np.random.seed(seed)
+    best, best_to = -1.0, to.copy()
+    for start in range(starts + 1):
+        if start:
+            to = np.random.permutation(slots)
+        value = 0.0
+        for k in range(moves):
+            value += mass[k] * min(entry[k], theirs[group[k], to[origin[k]], to[entry_to[k]]])
+        if proposals:
+            value, to = _metropolis(value, to, n, touch_at, touch, origin, entry_to, group, mass, entry, theirs, proposals)
+        else:
+            better = True
+            while better:
+                better = False
+                for one in range(n):
+                    for two in range(one + 1, slots):
+                        change = _swap(one, two, to, touch_at, touch, origin, entry_to, group, mass, entry, theirs)
+                        if change > 1e-12:
+                            value += change
+                            better = True
+                        else:
+                            to[one], to[two] = to[two], to[one]
+        if value > best:
+            best, best_to = value, to.copy()
+    return best, best_to[:n]
+
+
+@njit(cache=True, nogil=True)
+def _swap(  # noqa: PLR0917
+    one: int,
+    two: int,
+    to: Integers,
+    touch_at: Integers,
+    touch: Integers,
+    origin: Integers,
+    entry_to: Integers,
+    group: Integers,
+    mass: Floats,
+    entry: Floats,
+    theirs: NDArray[np.float64],
+) -> float:
+    """Swap the images of two places; the change of the similarity, over the moves they take part in."""
+    change = 0.0
+    for sign in (-1.0, 1.0):
+        for place in (one, two):
+            for j in range(touch_at[place], touch_at[place + 1]):
+                k = touch[j]
+                if place == two and one in (origin[k], entry_to[k]):
+                    continue  # counted with the other place
+                change += sign * mass[k] * min(entry[k], theirs[group[k], to[origin[k]], to[entry_to[k]]])
+        if sign < 0:
+            to[one], to[two] = to[two], to[one]
+    return change
+
+
+@njit(cache=True, nogil=True)
+def _metropolis(  # noqa: PLR0917
+    value: float,
+    to: Integers,
+    n: int,
+    touch_at: Integers,
+    touch: Integers,
+    origin: Integers,
+    entry_to: Integers,
+    group: Integers,
+    mass: Floats,
+    entry: Floats,
+    theirs: NDArray[np.float64],
+    proposals: int,
+) -> tuple[float, Integers]:
+    """Random swaps, taken when better, or worse with a chance that cools."""
+    best, best_to = value, to.copy()
+    slots = len(to)
+    if slots < 2:
+        return best, best_to
+    for step in range(proposals):
+        heat = _WARMEST * (_COLDEST / _WARMEST) ** (step / proposals)
+        one = np.random.randint(n)
+        two = np.random.randint(slots)
+        if one == two:
+            continue
+        change = _swap(one, two, to, touch_at, touch, origin, entry_to, group, mass, entry, theirs)
+        if change >= 0 or np.random.random() < np.exp(change / heat):
+            value += change
+            if value > best:
+                best, best_to = value, to.copy()
+        else:
+            to[one], to[two] = to[two], to[one]
+    return best, best_to

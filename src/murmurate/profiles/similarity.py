@@ -1,0 +1,151 @@
+"""How alike two profiles are: geographically (the same places) and semantically (some relabelling of places).
+
+All are asymmetric: the first profile says how much each place, period and move matters. Identical profiles give 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+from murmurate.core.parameters import positive
+from murmurate.core.space import Floats, Integers
+from murmurate.profiles.mobility import Profiles
+
+Distance = Callable[[Integers, Integers], Floats]
+"""Metres between places, element by element, such as `Space.distance`."""
+
+
+def geographic(one: Profiles, two: Profiles) -> Floats:
+    """[u, v]: eq. (7), the share of u's moves that v would make too (Hamming distance, closed form)."""
+    return _geographic(
+        one.place_at, one.place, one.row_at, one.row_key, one.row_weight, one.entry_at, one.entry_to, one.entry,
+        two.place_at, two.place, two.row_at, two.row_key, two.entry_at, two.entry_to, two.entry, one.periods,
+    )  # fmt: skip
+
+
+def geographic_emd(one: Profiles, u: int, two: Profiles, v: int, *, distance: Distance, largest_m: float) -> float:
+    """Eq. (5) with any distance: 1 - expected earth mover's distance between next places / the largest there is.
+
+    Where v was never at u's place in that period, the whole mass counts as moved by the largest distance.
+    """
+    positive("largest_m", largest_m)
+    rows = {}
+    for row in range(two.row_at[v], two.row_at[v + 1]):
+        rows[_global_key(two, v, row)] = row
+    far = 0.0
+    for row in range(one.row_at[u], one.row_at[u + 1]):
+        other = rows.get(_global_key(one, u, row))
+        cost = largest_m
+        if other is not None:
+            cost = _earth_movers(*_next_places(one, u, row), *_next_places(two, v, other), distance)
+        far += one.row_weight[row] * cost
+    return 1 - far / largest_m
+
+
+def semantic_visits(one: Profiles, two: Profiles) -> Floats:
+    """[u, v]: eq. (10) exactly, the best mapping of each period apart: sorted visits paired in order need no solver."""
+    return _semantic_visits(
+        one.sorted_at, one.sorted_visit, one.period_share, two.sorted_at, two.sorted_visit, one.periods
+    )
+
+
+def _global_key(profiles: Profiles, person: int, row: int) -> tuple[int, int]:
+    here, periods = divmod(int(profiles.row_key[row]), profiles.periods**2)
+    return int(profiles.place[profiles.place_at[person] + here]), periods
+
+
+def _next_places(profiles: Profiles, person: int, row: int) -> tuple[Integers, Floats]:
+    entries = slice(profiles.entry_at[row], profiles.entry_at[row + 1])
+    return profiles.place[profiles.place_at[person] + profiles.entry_to[entries]], profiles.entry[entries]
+
+
+def _earth_movers(place: Integers, mass: Floats, other: Integers, other_mass: Floats, distance: Distance) -> float:
+    """The least mean distance that turns one distribution into the other: a small transport problem."""
+    if len(place) == 1 or len(other) == 1:  # one plan only
+        return float((mass[:, None] * other_mass[None, :] * distance(place[:, None], other[None, :])).sum())
+    from scipy.optimize import linprog
+
+    cost = distance(place[:, None], other[None, :])
+    n, m = cost.shape
+    sums = np.zeros((n + m, n * m))
+    for k in range(n):
+        sums[k, k * m : (k + 1) * m] = 1
+    for k in range(m):
+        sums[n + k, k::m] = 1
+    plan = linprog(cost.ravel(), A_eq=sums[:-1], b_eq=np.r_[mass, other_mass][:-1], bounds=(0, None))
+    return float(plan.fun)
+
+
+@njit(cache=True, nogil=True)
+def _semantic_visits(  # noqa: PLR0917
+    at: Integers, values: Floats, share: Floats, other_at: Integers, other_values: Floats, periods: int
+) -> Floats:
+    n, m = (len(at) - 1) // periods, (len(other_at) - 1) // periods
+    out = np.zeros((n, m))
+    for u in range(n):
+        for v in range(m):
+            total = 0.0
+            for period in range(periods):
+                one, two = at[u * periods + period], other_at[v * periods + period]
+                size = min(at[u * periods + period + 1] - one, other_at[v * periods + period + 1] - two)
+                common = 0.0
+                for k in range(size):
+                    common += min(values[one + k], other_values[two + k])
+                total += share[u, period] * common
+            out[u, v] = total
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _geographic(  # noqa: PLR0917
+    place_at: Integers,
+    place: Integers,
+    row_at: Integers,
+    row_key: Integers,
+    row_weight: Floats,
+    entry_at: Integers,
+    entry_to: Integers,
+    entry: Floats,
+    other_place_at: Integers,
+    other_place: Integers,
+    other_row_at: Integers,
+    other_row_key: Integers,
+    other_entry_at: Integers,
+    other_entry_to: Integers,
+    other_entry: Floats,
+    periods: int,
+) -> Floats:
+    n, m = len(place_at) - 1, len(other_place_at) - 1
+    pairs = periods * periods
+    out = np.zeros((n, m))
+    for u in range(n):
+        for v in range(m):
+            total = 0.0
+            row, other = row_at[u], other_row_at[v]
+            while row < row_at[u + 1] and other < other_row_at[v + 1]:
+                key = place[place_at[u] + row_key[row] // pairs] * pairs + row_key[row] % pairs
+                its = other_place[other_place_at[v] + other_row_key[other] // pairs] * pairs + other_row_key[other] % pairs
+                if key < its:
+                    row += 1
+                elif its < key:
+                    other += 1
+                else:
+                    j, k = entry_at[row], other_entry_at[other]
+                    common = 0.0
+                    while j < entry_at[row + 1] and k < other_entry_at[other + 1]:
+                        to = place[place_at[u] + entry_to[j]]
+                        where = other_place[other_place_at[v] + other_entry_to[k]]
+                        if to == where:
+                            common += min(entry[j], other_entry[k])
+                        if to <= where:
+                            j += 1
+                        if where <= to:
+                            k += 1
+                    total += row_weight[row] * common
+                    row += 1
+                    other += 1
+            out[u, v] = total
+    return out

@@ -1,0 +1,179 @@
+"""`own`: days of people who do not exist, from noisy statistics alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from murmurate.core.guarantee import DP
+from murmurate.errors import InputError, ParameterError
+from murmurate.mechanisms.plausible import Plausible
+from murmurate.mechanisms.plausible.model import DayModel
+from murmurate.mechanisms.plausible.patterns import label_days
+from murmurate.mechanisms.plausible.placing import expected_counts
+from murmurate.mechanisms.plausible.statistics import gather
+from murmurate.noise import seeded
+from plausible_days import GRID, made_days, trips_of
+
+
+def plausible(**changes):
+    return Plausible(**{"space": GRID, "n_out": 50, **changes})
+
+
+@pytest.fixture(scope="module")
+def days():
+    return made_days(400, 2)
+
+
+@pytest.fixture(scope="module")
+def model(days):
+    noisy = gather(days, GRID).measured(4.0, seeded(2))
+    return DayModel.fit(noisy, GRID, epsilon=4.0, steps=72, time_zone="Europe/Helsinki", rng=seeded(2))
+
+
+def test_the_promise_is_for_a_whole_person():
+    guarantee = plausible(epsilon=0.5).guarantee()
+    assert isinstance(guarantee, DP)
+    assert (guarantee.epsilon, guarantee.delta, guarantee.unit.name) == (0.5, 0.0, "user")
+    assert any("public choices" in line for line in guarantee.assumptions)
+    text = " ".join(plausible(epsilon=0.5).statement())
+    assert "epsilon 0.5 per person" in text
+    assert "another day" in text
+
+
+def test_days_of_nobody_on_a_day_that_never_was():
+    private = trips_of(made_days(20, 2))
+    out = plausible(n_out=30).apply(private, seeded(1))
+    assert (out.n_trips, out.n_users, out.n_points) == (30, 30, 30 * 72)
+    assert set(out.local_day.tolist()) == {11323}  # 2001-01-01
+    assert ((out.cell >= 0) & (out.cell < GRID.n_cells)).all()
+    assert (GRID.locate(out.lat, out.lng) == out.cell).all()
+    assert set(out.columns) == {"uid", "tid", "datetime", "lat", "lng", "cell"}
+
+
+def test_days_begin_at_local_midnight(model):
+    out = model.sample(2, seeded(1))
+    assert out.local_hour[0] == 0
+    assert out.table["datetime"][0].hour == 22
+
+
+@pytest.mark.parametrize("private", [trips_of(made_days(1, 1)).take_points(np.zeros(72, dtype=bool)), trips_of(made_days(2, 1), every=40)])
+def test_nobody_at_all_still_gives_days(private):
+    """A refusal would tell that there is nobody."""
+    assert plausible(n_out=5).apply(private, seeded(1)).n_trips == 5
+
+
+def test_days_look_as_measured(model, days):
+    made = model.places(2000, seeded(5))
+    real_moves, moves = ((part[:, 1:] != part[:, :-1]).sum(axis=1).mean() for part in (days.place, made))
+    real_places, places = (label_days(part)[2].mean() for part in (days.place, made))
+    assert moves == pytest.approx(real_moves, rel=0.15)
+    assert places == pytest.approx(real_places, rel=0.15)
+    night = (made[:, 0] == made[:, 6]).mean()
+    assert night > 0.9
+
+
+def test_popular_places_stay_popular():
+    days = made_days(600, 1)
+    days.place[days.place < 30] = 4
+    noisy = gather(days, GRID).measured(2.0, seeded(2))
+    made = DayModel.fit(noisy, GRID, epsilon=2.0, steps=72, time_zone="UTC", rng=seeded(2)).places(500, seeded(1))
+    assert np.bincount(made.ravel(), minlength=100).argmax() == 4
+
+
+def test_places_of_a_day_are_different_cells(model):
+    label, n_labels = model.rhythm.draw(200, np.random.default_rng(1))
+    placed = model.map.place(label, n_labels, np.random.default_rng(2))
+    assert (label_days(placed)[2] == n_labels).all()
+
+
+def test_shunned_cells_are_not_visited(model):
+    label, n_labels = model.rhythm.draw(50, np.random.default_rng(1))
+    shunned = np.tile(np.arange(60, dtype=np.int32), (50, 1))
+    assert model.map.place(label, n_labels, np.random.default_rng(2), shunned=shunned).min() >= 60
+
+
+def test_moves_are_as_long_as_measured(days):
+    near = days.place.copy()
+    near[near != near[:, :1]] = (near[:, :1] + np.zeros_like(near))[near != near[:, :1]] // 10 * 10 + 9 - near[:, :1].repeat(72, 1)[near != near[:, :1]] % 10
+    short = type(days)(days.person, days.day, near, days.coverage, days.n_places)
+    lengths = []
+    for part in (days, short):
+        noisy = gather(part, GRID).measured(4.0, seeded(2))
+        made = DayModel.fit(noisy, GRID, epsilon=4.0, steps=72, time_zone="UTC", rng=seeded(2)).places(500, seeded(1))
+        moved = made[:, 1:] != made[:, :-1]
+        lengths.append(GRID.distance(made[:, :-1][moved], made[:, 1:][moved]).mean())
+    assert lengths[1] < lengths[0]
+
+
+def test_a_model_comes_back_as_it_was(model, tmp_path):
+    model.save(tmp_path)
+    again = plausible().load(tmp_path)
+    assert (again.places(40, seeded(3)) == model.places(40, seeded(3))).all()
+    assert again.time_zone == "Europe/Helsinki"
+
+
+@pytest.mark.parametrize("damage", ["no file", "not json", "format", "cells", "nan"])
+def test_a_damaged_model_is_refused(model, tmp_path, damage):
+    model.save(tmp_path)
+    schema, arrays = tmp_path / "model.json", tmp_path / "model.npz"
+    if damage == "no file":
+        arrays.unlink()
+    elif damage == "not json":
+        schema.write_text("{")
+    elif damage == "format":
+        schema.write_text(schema.read_text().replace("plausible-1", "plausible-9"))
+    else:
+        with np.load(arrays) as stored:
+            values = dict(stored)
+        values["cells" if damage == "cells" else "pull"][0] = -5 if damage == "cells" else np.nan
+        np.savez(arrays, **values)
+    with pytest.raises(InputError):
+        plausible().load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": 0.0},
+        {"n_out": 0},
+        {"n_out": None},
+        {"variant": "best"},
+        {"steps": 5},
+        {"min_coverage": 1.5},
+        {"space": "grid"},
+        {"k": 0},
+        {"par_v": 0.5},
+        {"par_m": 2.0},
+        {"merge": "all"},
+        {"smoothing": 0.0},
+        {"seed_share": 1.0},
+        {"classes": -1},
+        {"most_per_seed": 0},
+    ],
+)
+def test_senseless_parameters_are_refused_at_construction(changes):
+    with pytest.raises(ParameterError):
+        plausible(**changes)
+
+
+def test_only_own_learns_a_model():
+    with pytest.raises(ParameterError, match="own"):
+        plausible(variant="as_published").fit(trips_of(made_days(2, 1)), seeded(1))
+
+
+def test_counts_are_drawn_to_the_prior_only_where_noise_hides_them():
+    truth = np.r_[200.0, np.zeros(99)]
+    clear = expected_counts(truth, 1.0, np.full(100, 2.0))
+    assert clear[0] == pytest.approx(200, rel=0.05)
+    assert clear[1:].max() < 1.0
+    drowned = expected_counts(truth * 0 + 30.0, 1000.0, np.full(100, 2.0))
+    assert drowned == pytest.approx(np.full(100, 2.0), rel=0.2)
+
+
+def test_same_rng_same_days():
+    private = trips_of(made_days(10, 1))
+    tables = [plausible(n_out=20).apply(private, seeded(4)).table for _ in range(2)]
+    assert tables[0].equals(tables[1])
+    assert isinstance(tables[0], pl.DataFrame)
