@@ -67,7 +67,7 @@ def rows(
 
 
 def _parse(piece: bytes, names: list[str], separator: str, place: Place, faults: Faults) -> pl.DataFrame | None:
-    if not piece.strip():
+    if not piece or piece.isspace():
         return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
     try:
         return pl.read_csv(
