@@ -10,6 +10,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from threading import Thread
 from typing import TypeVar
 
 from murmurate import progress
@@ -52,7 +53,7 @@ def _here(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator
 
 def _processes(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
     # spawn: a forked child of a process with polars' or JAX's threads may hang
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent)
     waiting: deque[Future[Result]] = deque()
     try:
         for item in items:
@@ -63,3 +64,16 @@ def _processes(function: Callable[[Item], Result], items: Iterable[Item], worker
             yield waiting.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Ends a worker whose parent was killed: it holds both ends of its own queue, so it would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
