@@ -14,6 +14,8 @@ from murmurate.spaces import parse
 NAMES: dict[str, str] = {
     "geoind": "murmurate.mechanisms.geoind:GeoIndistinguishability",
     "geoind_predictive": "murmurate.mechanisms.geoind_predictive:PredictiveGeoIndistinguishability",
+    "geoind_anchors": "murmurate.mechanisms.geoind_anchors:AnchoredGeoIndistinguishability",
+    "k_anonymity": "murmurate.mechanisms.k_anonymity:KAnonymousTrips",
     "dp_loc": "murmurate.mechanisms.dp_loc:DPLoc",
     "ngram": "murmurate.mechanisms.ngram:NGram",
     "plausible": "murmurate.mechanisms.plausible:Plausible",

@@ -25,6 +25,11 @@ WORD = {"point": "point", "trip": "trip", "user_day": "person's day", "user": "p
 WITHIN_ROADS_M = 1_000.0
 """A report farther than this from every road is left where it is."""
 
+STRIDE = 4.0
+"""Points from draw to draw for each square root of noise scale over step; chosen on the demo city at 15, 30 and 60 s."""
+LEAST_STRIDE = 1.5
+"""Strides below this draw every point instead: thinning out so little gains nothing."""
+
 KNOWN = "Times, the number of points and trips (up to the public bounds) and their order are taken as known to the reader."
 
 
@@ -170,6 +175,15 @@ class GeoIndTerms:
         gaps = np.maximum(last - first, 1)
         return np.asarray((seconds[last] - seconds[first]) / gaps * (self.speed_kmh / 3.6))
 
+    def _strides(self, steps_m: Floats) -> Floats:
+        """Points worth waiting before the next draw, where people move so far between points.
+
+        Noise falls as 1/stride and what is missed in between grows with the stride, so the best one grows as the root of
+        noise scale over step; where noise is well below a step, every point is worth drawing.
+        """
+        strides = STRIDE * np.sqrt(self.scale_m / np.maximum(steps_m, 1.0))
+        return np.asarray(np.where(strides < LEAST_STRIDE, 1.0, strides))
+
     def _released(self, private: Trips, lat: Floats, lng: Floats, scale_m: Floats | None = None) -> Trips:
         """Times and noisy places, tidied by the free options; `scale_m` is the noise scale of each report."""
         lat, lng = self._tidied(private, lat, lng, scale_m)
@@ -192,6 +206,19 @@ class GeoIndTerms:
         from murmurate.spaces.road import RoadNetwork
 
         return _nearest_on(self.roads, lat, lng) if isinstance(self.roads, RoadNetwork) and len(lat) else (lat, lng)
+
+
+def check_stride(stride: float | None) -> None:
+    """Refuse a stride below one point."""
+    if stride is not None:
+        positive("stride", stride)
+        if stride < 1:
+            raise ParameterError(f"stride must be at least 1 point; got {stride!r}.")
+
+
+def decisions_for(points: Floats, strides: Floats) -> Floats:
+    """How many points of a trace are drawn at such a stride: its ends, and evenly between them."""
+    return np.asarray(np.clip(np.rint((points - 1) / strides) + 1, np.minimum(2, points), points))
 
 
 def _nearest_on(roads: RoadNetwork, lat: Floats, lng: Floats) -> tuple[Floats, Floats]:

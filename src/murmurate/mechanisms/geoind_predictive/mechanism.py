@@ -17,19 +17,13 @@ from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.geoind_predictive import budgets, kernel
 from murmurate.mechanisms.geoind_predictive.predictors import predictor
-from murmurate.mechanisms.geoind_terms import KNOWN, WORD, GeoIndTerms
+from murmurate.mechanisms.geoind_terms import KNOWN, WORD, GeoIndTerms, check_stride, decisions_for
 from murmurate.noise import Draws
 from murmurate.noise.steps import WIDEST_SCALE_M
 from murmurate.spaces import Plane
 
 if TYPE_CHECKING:
     from murmurate.mechanisms.geoind_predictive.session import Session
-
-STRIDE = 4.0
-"""Points from decision to decision for each square root of noise scale over step; chosen on the demo city."""
-
-WORTH_TESTING = 1.5
-"""Below this stride noise is so small beside a step that predictions hardly ever hold, so tests are not paid for."""
 
 _WORTH_DRAWING = 0.25
 """A draw with less than this share of epsilon would lead astray more than the report it replaces."""
@@ -49,7 +43,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     """
 
     name: ClassVar[str] = "geoind_predictive"
-    example: ClassVar[Mapping[str, Any]] = {"epsilon": 1.0, "radius_m": 300.0, "max_points": 100, "interval_s": 15.0}
+    example: ClassVar[Mapping[str, Any]] = {"epsilon": 1.0, "radius_m": 300.0, "max_points": 100}
 
     variant: Literal["own", "as_published"] = "own"
     predictor: Literal["parrot", "linear", "last_k"] = "parrot"
@@ -82,10 +76,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
             raise ParameterError(f"max_points must be at most 100,000,000 here; got {self.max_points!r}.")
         if not isinstance(self.running_rate, bool):
             raise ParameterError(f"running_rate must be true or false; got {self.running_rate!r}.")
-        if self.stride is not None:
-            positive("stride", self.stride)
-            if self.stride < 1:
-                raise ParameterError(f"stride must be at least 1 point; got {self.stride!r}.")
+        check_stride(self.stride)
         if not 1e-4 <= self.test_share <= 1e4:
             raise ParameterError(
                 "eta * c_theta / c_N * (1 + 1/gamma), a test's price for each draw's, must lie between 0.0001 and 10,000; "
@@ -166,11 +157,9 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
         if self.stride is not None:
             strides, tests = np.full(len(points), float(self.stride)), np.ones(len(points), dtype=bool)
         else:
-            # the scale this trace is worth drawing with, against how far a person moves between points
-            strides = np.maximum(1.0, STRIDE * np.sqrt(self.scale_m / np.maximum(steps_m, 1.0)))
-            tests = strides >= WORTH_TESTING
-        decisions = np.clip(np.rint((points - 1) / strides) + 1, np.minimum(2, points), points)
-        return grains, np.asarray(decisions), tests
+            strides = self._strides(steps_m)
+            tests = strides > 1  # else noise is so small beside a step that predictions hardly ever hold
+        return grains, decisions_for(points, strides), tests
 
     # -- the promise ---------------------------------------------------------------------------------------------------
 
@@ -232,15 +221,22 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
 
     def run(self, private: Trips, rng: Rng) -> tuple[Integers, Integers, Floats, Floats]:
         """Lattice places, noise scales (infinite: repeated) and what each trip spent, in epsilon at the radius."""
-        x, y = self._snapped(private.lat, private.lng)
         points = np.diff(private.offsets).astype(np.float64)
         needs_pace = self.variant == "own" and self.stride is None
         steps_m = self._steps_m(private) if needs_pace else np.zeros(len(points))
-        grains, decisions, tests = self.plan(points, steps_m)
+        return self.run_planned(private, self.plan(points, steps_m), rng)
+
+    def run_planned(
+        self, private: Trips, planned: tuple[Floats, Floats, Any], rng: Rng
+    ) -> tuple[Integers, Integers, Floats, Floats]:
+        """The same by a given plan: grains, number of decisions and whether to test, of each trip."""
+        x, y = self._snapped(private.lat, private.lng)
+        grains, decisions, tests = planned
         out = np.empty_like(x), np.empty_like(y), np.empty(len(x))
-        state = np.zeros(kernel.STATE)
-        self.advance((private.offsets, x, y, points, decisions, tests, grains), Draws(rng), state, out)
-        return *out, grains * (self.epsilon / budgets.GRAINS)
+        points = np.diff(private.offsets).astype(np.float64)
+        spent = grains.copy()
+        self.advance((private.offsets, x, y, points, decisions, tests, spent), Draws(rng), np.zeros(kernel.STATE), out)
+        return *out, spent * (self.epsilon / budgets.GRAINS)
 
     def advance(self, traces: tuple[Any, ...], draws: Draws, state: Floats, out: tuple[Integers, Integers, Floats]) -> None:
         """Run the kernel over these traces to their end, with as much randomness as it asks for."""
