@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from murmurate.cli import data, judge, ledger, making
+from murmurate.cli import data, demo, judge, ledger, making
 
 app = typer.Typer(
     name="murmurate",
@@ -42,7 +42,7 @@ def root(
     """Publish mobility data without exposing anyone, and prove it."""
 
 
-for room in (making, judge, data):
+for room in (demo, making, judge, data):
     room.add_to(app)
 app.add_typer(ledger.app, name="ledger")
 

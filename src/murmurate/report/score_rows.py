@@ -108,14 +108,13 @@ def key_rows(scores: Sequence[Score], wanted: int = 6) -> list[Row]:
 
 def row(score: Score, label: str | None = None) -> Row:
     """One score in words."""
-    interval = "" if score.low is None or score.high is None else f"{number(score.low)} to {number(score.high, score.unit)}"
-    value = f"{100 * score.value:.3g} %" if _is_relative(score) and abs(score.value) < 1e6 else number(score.value, score.unit)
-    if _is_relative(score) and score.low is not None and score.high is not None:
-        interval = f"{100 * score.low:.3g} to {100 * score.high:.3g} %"
+    times, unit = (100, "%") if _is_relative(score) else (1, score.unit)
+    known = score.low is not None and score.high is not None
+    interval = f"{number(times * score.low)} to {number(times * score.high, unit)}" if known else ""
     return Row(
         name=score.name,
         label=label or part_words(score.name),
-        value=value,
+        value=number(times * score.value, unit),
         interval=interval,
         better=BETTER[score.better],
         chance="" if score.chance is None else number(score.chance, score.unit),

@@ -134,6 +134,13 @@ KEY_WORDS = {
     "point_displacement.average.mean": "Points moved by, on average",
 }
 
+KEY_ATTACKS = {
+    "reidentify.places.top1_k4": "Trip found by 4 known points",
+    "reidentify.timed.top1_k1": "Trip found by 1 known point and time",
+    "average.found_10": "Place found by averaging 10 reports",
+}
+"""The results of attacks that a comparison shows first; of any other attack it shows the first result."""
+
 
 def short_promise(guarantee: Guarantee) -> str:
     """The guarantee in one short line, for a table."""

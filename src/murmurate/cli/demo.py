@@ -1,0 +1,79 @@
+"""`demo`: the whole tool on the built-in city, in a minute."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from murmurate.cli.show import table, working
+
+if TYPE_CHECKING:
+    from murmurate.tour import Tour
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="The folder to make; it must not exist.")] = Path("demo-out"),
+    people: Annotated[int, typer.Option(help="How many people live in the city.")] = 150,
+    days: Annotated[int, typer.Option(help="How many days are recorded.")] = 7,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Only this mechanism; may be repeated.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same city and the same releases.")] = 1,
+) -> None:
+    """Build a city, run every mechanism on it, judge them all and write one report to look at."""
+    from murmurate.tour import tour
+
+    with working(), _lines_where_nobody_sees_bars():
+        done = tour(out, people=people, days=days, only=only, seed=seed)
+    _print(done)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Put this command on the command line."""
+    app.command()(demo)
+
+
+@contextmanager
+def _lines_where_nobody_sees_bars() -> Iterator[None]:
+    """In a log, one line for each thing that is done."""
+    from murmurate import progress
+
+    if sys.stderr.isatty():
+        yield
+        return
+
+    def line(what: str, done: float, total: float | None) -> None:
+        if done == total and what not in ("metrics", "attacks", "flows by hour"):
+            typer.echo(f"done: {what}", err=True)
+
+    with progress.shown_by(line):
+        yield
+
+
+def _print(done: Tour) -> None:
+    from murmurate.report.compare import score_table
+    from murmurate.report.words import short_promise
+
+    table(
+        ("mechanism", "promise", "released"),
+        [
+            (
+                entry.name,
+                short_promise(entry.release.manifest.guarantee),
+                f"{entry.trips.n_trips:,} trips" if entry.trips is not None else entry.release.manifest.kind,
+            )
+            for entry in done.entries
+        ],
+    )
+    typer.echo("")
+    scores = score_table(done.entries)
+    names = [entry.name for entry, _ in scores.rows]
+    rows = [
+        (f"{words} ({better})", *(cells[k].text for _, cells in scores.rows))
+        for k, (words, better) in enumerate(scores.columns)
+    ]
+    table(("score", *names), rows)
+    typer.echo(f"\nLook at   {done.report}\nReleases  {done.folder / 'releases'}\nScores    {done.folder / 'scores.json'}")

@@ -1,0 +1,158 @@
+"""Several releases of the same data side by side: one table, one window, common scales."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from murmurate.core.release import Release
+from murmurate.core.score import Score
+from murmurate.core.trips import Trips
+from murmurate.errors import InputError
+from murmurate.evaluate import Evaluation
+from murmurate.metrics.comparison import Side
+from murmurate.report.charts import Chart, distributions
+from murmurate.report.maps import Base, atlas
+from murmurate.report.page import ORIGINAL, Promise
+from murmurate.report.render import render, write_page
+from murmurate.report.score_rows import BETTER, number, row
+from murmurate.report.words import KEY, KEY_ATTACKS, KEY_WORDS, part_words
+from murmurate.spaces.grid import Grid
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release to compare; kinds without trips have no evaluation and no attacks."""
+
+    release: Release
+    evaluation: Evaluation | None = None
+    attacked: Evaluation | None = None
+    page: str = ""
+    """Its own report, relative to the comparison; empty where there is none."""
+    attack_page: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.release.manifest.mechanism
+
+    @property
+    def trips(self) -> Trips | None:
+        """The released trips, where this is a release of trips."""
+        return self.release.trips if self.release.manifest.kind == "trips" and self.release.trips.n_trips else None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table; `best` where no other release is better."""
+
+    text: str
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Releases down, scores across."""
+
+    columns: tuple[tuple[str, str], ...]
+    """(what it is, which way is better)."""
+    rows: tuple[tuple[Entry, tuple[Cell, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What the page says of one release alone."""
+
+    entry: Entry
+    promise: Promise
+    charts: tuple[Chart, ...]
+    skipped: dict[str, str]
+
+
+def write_comparison(
+    path: str | Path, entries: Sequence[Entry], original: Trips, *, grid: Grid, base: Base = None, demo: bool = False
+) -> Path:
+    """Write the comparison of releases of `original`; internal, unless the data are the built-in demo's."""
+    if not entries:
+        raise InputError("there is no release to compare.", "make at least one.")
+    laid = {entry.name: entry.trips for entry in entries}
+    sides = {ORIGINAL: original} | {name: trips for name, trips in laid.items() if trips is not None}
+    before = Side(original, grid)
+    parts = [
+        Part(
+            entry,
+            Promise.of(entry.release.manifest),
+            tuple(distributions({"original": before, "released": Side(entry.trips, grid)})) if entry.trips is not None else (),
+            dict(entry.attacked.skipped) if entry.attacked else {},
+        )
+        for entry in entries
+    ]
+    text = render(
+        "comparison.html.j2",
+        demo=demo,
+        original=original,
+        parts=parts,
+        scores=score_table(entries),
+        attacks=attack_table(entries),
+        atlas=atlas(grid, sides, base=base, original=ORIGINAL),
+        grid=grid,
+    )
+    return write_page(path, text)
+
+
+def score_table(entries: Sequence[Entry]) -> Table:
+    """Key scores of every release, in the order a reader asks for them."""
+    found = [_by_name(entry.evaluation) for entry in entries]
+    names = [name for name in KEY if any(name in scores for scores in found)]
+    return _table(entries, found, {name: KEY_WORDS[name] for name in names})
+
+
+def attack_table(entries: Sequence[Entry]) -> Table | None:
+    """Key results of attacks, each beside chance; None where no attack ran."""
+    found = [_by_name(entry.attacked) for entry in entries]
+    everything = list(dict.fromkeys(name for scores in found for name in scores))
+    if not everything:
+        return None
+    names = {name: words for name, words in KEY_ATTACKS.items() if name in everything}
+    for name in everything:
+        attack = name.split(".")[0]
+        if not any(chosen.split(".")[0] == attack for chosen in names):
+            names[name] = f"{attack.replace('_', ' ')}: {part_words(name)}"
+    return _table(entries, found, names)
+
+
+def _by_name(evaluation: Evaluation | None) -> dict[str, Score]:
+    return {} if evaluation is None else {score.name: score for score in evaluation.scores}
+
+
+def _table(entries: Sequence[Entry], found: Sequence[dict[str, Score]], names: dict[str, str]) -> Table:
+    best = {name: _best([scores[name] for scores in found if name in scores]) for name in names}
+    kinds = {name: next(scores[name] for scores in found if name in scores) for name in names}
+    return Table(
+        tuple((words, BETTER[kinds[name].better]) for name, words in names.items()),
+        tuple(
+            (entry, tuple(_cell(scores.get(name), best[name]) for name in names))
+            for entry, scores in zip(entries, found, strict=True)
+        ),
+    )
+
+
+def _cell(score: Score | None, best: float | None) -> Cell:
+    if score is None:
+        return Cell("–")
+    text = row(score).value
+    if score.chance is not None:
+        text += f" (chance {number(score.chance, score.unit)})"
+    return Cell(text, best=best is not None and score.value == best)
+
+
+def _best(scores: Sequence[Score]) -> float | None:
+    """The value no other release beats; None where nothing can be better, or all are alike."""
+    scores = [score for score in scores if math.isfinite(score.value)]
+    values = [score.value for score in scores]
+    if len(set(values)) < 2 or scores[0].better not in ("lower", "higher", "closer_to_chance"):
+        return None
+    if scores[0].better == "closer_to_chance":
+        return min(scores, key=lambda score: abs(score.value - (score.chance or 0.0))).value
+    return min(values) if scores[0].better == "lower" else max(values)
