@@ -22,7 +22,7 @@ class WorkFolder:
 
     def __init__(self, parent: str | Path | None) -> None:
         with _disk_errors(parent):
-            self.path = Path(tempfile.mkdtemp(prefix="murmurate-", dir=parent))
+            self.path = Path(tempfile.mkdtemp(prefix="murmurate-scan-", dir=parent))
         self._remove = weakref.finalize(self, shutil.rmtree, self.path, True)
 
     def close(self) -> None:
