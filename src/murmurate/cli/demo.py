@@ -70,10 +70,6 @@ def _print(done: Tour) -> None:
     )
     typer.echo("")
     scores = score_table(done.entries)
-    names = [entry.name for entry, _ in scores.rows]
-    rows = [
-        (f"{words} ({better})", *(cells[k].text for _, cells in scores.rows))
-        for k, (words, better) in enumerate(scores.columns)
-    ]
-    table(("score", *names), rows)
+    rows = [(f"{words} ({better})", *(cell.text for cell in cells)) for words, better, cells in scores.rows]
+    table(("score", *(entry.name for entry in scores.entries)), rows)
     typer.echo(f"\nLook at   {done.report}\nReleases  {done.folder / 'releases'}\nScores    {done.folder / 'scores.json'}")

@@ -53,11 +53,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Releases down, scores across."""
+    """Scores down, releases across."""
 
-    columns: tuple[tuple[str, str], ...]
-    """(what it is, which way is better)."""
-    rows: tuple[tuple[Entry, tuple[Cell, ...]], ...]
+    entries: tuple[Entry, ...]
+    rows: tuple[tuple[str, str, tuple[Cell, ...]], ...]
+    """(what it is, which way is better, its values in the order of the entries)."""
 
 
 @dataclass(frozen=True)
@@ -127,15 +127,13 @@ def _by_name(evaluation: Evaluation | None) -> dict[str, Score]:
 
 
 def _table(entries: Sequence[Entry], found: Sequence[dict[str, Score]], names: dict[str, str]) -> Table:
-    best = {name: _best([scores[name] for scores in found if name in scores]) for name in names}
-    kinds = {name: next(scores[name] for scores in found if name in scores) for name in names}
-    return Table(
-        tuple((words, BETTER[kinds[name].better]) for name, words in names.items()),
-        tuple(
-            (entry, tuple(_cell(scores.get(name), best[name]) for name in names))
-            for entry, scores in zip(entries, found, strict=True)
-        ),
-    )
+    rows = []
+    for name, words in names.items():
+        scores = [by_name.get(name) for by_name in found]
+        there = [score for score in scores if score is not None]
+        best = _best(there)
+        rows.append((words, BETTER[there[0].better], tuple(_cell(score, best) for score in scores)))
+    return Table(tuple(entries), tuple(rows))
 
 
 def _cell(score: Score | None, best: float | None) -> Cell:

@@ -109,8 +109,9 @@ def key_rows(scores: Sequence[Score], wanted: int = 6) -> list[Row]:
 def row(score: Score, label: str | None = None) -> Row:
     """One score in words."""
     times, unit = (100, "%") if _is_relative(score) else (1, score.unit)
-    known = score.low is not None and score.high is not None
-    interval = f"{number(times * score.low)} to {number(times * score.high, unit)}" if known else ""
+    interval = ""
+    if score.low is not None and score.high is not None:
+        interval = f"{number(times * score.low)} to {number(times * score.high, unit)}"
     return Row(
         name=score.name,
         label=label or part_words(score.name),
