@@ -12,7 +12,7 @@ from murmurate.profiles.days import DailyTraces
 from murmurate.spaces.grid import Grid
 
 GRID = Grid(60.0, 24.0, 60.09, 24.18, 1000)
-"""10 x 10 cells of 1 km (the last row and column are cut)."""
+"""11 x 11 cells of 1 km (the last row and column are cut); made-up people keep to the first 100."""
 
 
 def made_days(people: int, days_each: int, *, seed: int = 0, n_places: int = 100) -> DailyTraces:

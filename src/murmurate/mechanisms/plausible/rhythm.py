@@ -51,8 +51,12 @@ LEVEL_ROUNDS = 4
 PRIOR_DAYS = 30.0
 """How many observed days the chain's own traits count for against the measured ones."""
 
-CANDIDATES = 8192
-"""Days drawn from the chain to fit the tilt, and at a time when sampling."""
+CANDIDATES = 4096
+"""Days drawn from the chain at a time when sampling."""
+
+FITTED_ON = 6000
+"""Days drawn from the chain to fit the tilt."""
+NEWTON_STEPS = 12
 
 STEEPEST_TILT = 0.999
 """Candidates with a weight beyond this quantile count as if they had it, which bounds the time sampling takes."""
@@ -150,6 +154,7 @@ def fit_rhythm(noisy: Statistics, *, epsilon: float, steps: int, generator: np.r
     moves, places = (_level(noisy, name, prior, read, epsilon=epsilon, people=people) for name, prior, read in _LEVELS)
     for _ in range(LEVEL_ROUNDS):
         tilted, made_moves, made_places = _tilted(chain, noisy, epsilon=epsilon, people=people, generator=generator)
+        chain = replace(chain, tilt=tilted.tilt)  # the next round begins where this one ended
         # more or fewer departures, and more or fewer of them to places not yet seen that day
         chain = replace(chain, hazard=np.clip(chain.hazard * moves / made_moves, LEAST_HAZARD, MOST_HAZARD))
         new = chain.heading.copy()
@@ -174,15 +179,15 @@ def _tilted(
     chain: Rhythm, noisy: Statistics, *, epsilon: float, people: float, generator: np.random.Generator
 ) -> tuple[Rhythm, float, float]:
     """Maximum entropy relative to the chain, traits held only as tightly as their noise allows; mean moves and places of it."""
-    label, n_labels, _ = chain.candidates(CANDIDATES, generator)
+    label, n_labels, _ = chain.candidates(FITTED_ON, generator)
     traits = traits_of_days(label, n_labels)
     size = int(TRAIT_OFFSETS[-1])
-    shown = np.zeros((CANDIDATES, size))
+    shown = np.zeros((FITTED_ON, size))
     np.put_along_axis(shown, traits, 1.0, axis=1)
     wanted = noisy.people("traits") * len(TRAITS) / people
     variance = PRIOR_DAYS * 2 * (noise_scale("traits", epsilon) * len(TRAITS) / people) ** 2 + 1e-4
-    tilt = np.zeros(size)
-    for _ in range(25):
+    tilt = chain.tilt
+    for _ in range(NEWTON_STEPS):
         weight = np.exp(shown @ tilt - np.max(shown @ tilt))
         weight /= weight.sum()
         mean = weight @ shown

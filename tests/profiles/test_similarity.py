@@ -1,0 +1,189 @@
+"""Similarities equal brute force on small cases; identical is 1; a relabelled copy is semantically the same."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from murmurate.errors import InputError
+from murmurate.profiles.mapping import assign, by_moves, by_visits
+from murmurate.profiles.mobility import joined, profiles_of, profiles_of_rows
+from murmurate.profiles.similarity import geographic, geographic_emd, semantic_visits
+from plausible_days import made_days
+
+PERIODS = 3
+PLACES = 5
+
+
+def tables(row):
+    """Dense visits [period, place], and moves: weight [place, period, next period] and rows of probabilities."""
+    steps = len(row)
+    period = np.arange(steps) * PERIODS // steps
+    visits = np.zeros((PERIODS, PLACES))
+    np.add.at(visits, (period, row), 1)
+    share = visits.sum(axis=1) / steps
+    visits /= visits.sum(axis=1, keepdims=True)
+    moves = np.zeros((PLACES, PERIODS, PERIODS, PLACES))
+    np.add.at(moves, (row[:-1], period[:-1], period[1:], row[1:]), 1)
+    weight = moves.sum(axis=3)
+    rows = np.divide(moves, weight[..., None], out=np.zeros_like(moves), where=weight[..., None] > 0)
+    return visits, share, weight / weight.sum(), rows
+
+
+def days(n, seed=0, steps=24):
+    rng = np.random.default_rng(seed)
+    return np.repeat(rng.integers(0, PLACES, (n, steps // 3)), 3, axis=1).astype(np.int32)
+
+
+def profiles(place):
+    return profiles_of_rows(place, np.arange(len(place) + 1), PLACES, periods=PERIODS)
+
+
+@pytest.fixture(scope="module")
+def some():
+    place = days(7)
+    return place, profiles(place)
+
+
+def test_geographic_is_eq_7(some):
+    place, made = some
+    found = geographic(made, made)
+    for u in range(7):
+        for v in range(7):
+            _, _, weight, rows = tables(place[u])
+            assert found[u, v] == pytest.approx((weight * np.minimum(rows, tables(place[v])[3]).sum(axis=3)).sum())
+
+
+def test_geographic_with_hamming_distance_is_the_emd(some):
+    _, made = some
+    found = geographic(made, made)
+    for u, v in ((0, 1), (2, 5), (3, 3)):
+        emd = geographic_emd(made, u, made, v, distance=lambda a, b: (a != b).astype(float), largest_m=1.0)
+        assert emd == pytest.approx(found[u, v])
+
+
+def test_emd_feels_distance():
+    base = np.zeros((1, 24), dtype=np.int32)
+    base[0, 12:] = 1
+    near, far = base.copy(), base.copy()
+    near[0, 12:], far[0, 12:] = 2, 4
+    made = profiles(np.concatenate([base, near, far]))
+
+    def line(a, b):
+        return np.abs(a - b).astype(float)
+
+    one, two = (geographic_emd(made, 0, made, v, distance=line, largest_m=4.0) for v in (1, 2))
+    assert one > two
+    assert geographic(made, made)[0, 1] == geographic(made, made)[0, 2]
+
+
+def test_semantic_by_sorting_is_the_best_mapping_of_each_period(some):
+    place, made = some
+    found = semantic_visits(made, made)
+    for u in range(7):
+        for v in range(7):
+            one, share, _, _ = tables(place[u])
+            two = tables(place[v])[0]
+            best = sum(
+                share[t] * max(np.minimum(one[t], two[t][list(order)]).sum() for order in permutations(range(PLACES)))
+                for t in range(PERIODS)
+            )
+            assert found[u, v] == pytest.approx(best)
+
+
+def test_one_mapping_for_all_periods_is_the_best_there_is(some):
+    place, made = some
+    for u in range(7):
+        for v in range(7):
+            one, share, _, _ = tables(place[u])
+            two = tables(place[v])[0]
+            best = max(
+                (share[:, None] * np.minimum(one, two[:, list(order)])).sum() for order in permutations(range(PLACES))
+            )
+            value, to = by_visits(made, u, made, v)
+            assert value == pytest.approx(best)
+            assert value <= semantic_visits(made, made)[u, v] + 1e-12
+            used = to[to >= 0]
+            assert len(set(used.tolist())) == len(used)
+
+
+def brute_moves(u, v):
+    _, _, weight, rows = tables(u)
+    others = tables(v)[3]
+    return max(
+        (weight * np.minimum(rows, others[list(order)][..., list(order)]).sum(axis=3)).sum()
+        for order in permutations(range(PLACES))
+    )
+
+
+def test_local_search_finds_the_best_mapping_of_moves(some):
+    place, made = some
+    reached = []
+    for u in range(5):
+        for v in range(5):
+            best = brute_moves(place[u], place[v])
+            value, _ = by_moves(made, u, made, v)
+            assert value <= best + 1e-12
+            reached.append(value / best)
+    assert np.mean(reached) > 0.99
+    assert by_moves(made, 2, made, 2)[0] == pytest.approx(1.0)
+
+
+def test_metropolis_hastings_comes_near(some):
+    place, made = some
+    for u, v in ((0, 1), (3, 4)):
+        value, to = by_moves(made, u, made, v, search="metropolis", seed=2)
+        assert 0.9 * brute_moves(place[u], place[v]) <= value <= brute_moves(place[u], place[v]) + 1e-12
+        assert len(to) == len(np.unique(place[u]))
+
+
+def test_identical_profiles_and_relabelled_copies():
+    place = made_days(6, 1).place % 50
+    relabelled = (place + 50).astype(np.int32)
+    made = profiles_of_rows(np.concatenate([place, relabelled]), np.arange(13), 100)
+    alike, semantic = geographic(made, made), semantic_visits(made, made)
+    for u in range(6):
+        assert alike[u, u] == pytest.approx(1)
+        assert semantic[u, u] == pytest.approx(1)
+        assert semantic[u, u + 6] == pytest.approx(1)
+        assert alike[u, u + 6] == 0
+        assert by_visits(made, u, made, u + 6)[0] == pytest.approx(1)
+        assert by_moves(made, u, made, u + 6)[0] == pytest.approx(1)
+        value, to = by_visits(made, u, made, u + 6)
+        own = made.place[made.place_at[u] : made.place_at[u + 1]]
+        assert (to == own + 50).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (7, 3), (12, 12)])
+def test_assignment_agrees_with_scipy(shape):
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        gain = rng.random(shape) * (rng.random(shape) < 0.6)
+        to = assign(gain)
+        rows, columns = linear_sum_assignment(gain, maximize=True)
+        matched = to >= 0
+        assert matched.sum() == min(shape)
+        assert gain[np.flatnonzero(matched), to[matched]].sum() == pytest.approx(gain[rows, columns].sum(), abs=1e-12)
+
+
+def test_profiles_over_several_days_and_joined():
+    days_ = made_days(5, 3)
+    whole = profiles_of(days_)
+    parts = [profiles_of(days_.take(days_.person < 3)), profiles_of(days_.take(days_.person >= 3))]
+    both = joined(*parts)
+    for name in ("place_at", "place", "visit", "period_share", "sorted_at", "sorted_visit", "row_at", "row_key", "entry"):
+        assert np.array_equal(getattr(whole, name), getattr(both, name)), name
+    assert whole.n_people == 5
+    for u in range(5):
+        rows = slice(whole.row_at[u], whole.row_at[u + 1])
+        assert whole.row_weight[rows].sum() == pytest.approx(1)
+
+
+def test_nobody_has_no_profile():
+    with pytest.raises(InputError, match="at least one person"):
+        profiles_of(made_days(2, 1).take(np.zeros(2, dtype=bool)))
+    with pytest.raises(InputError, match="same places"):
+        joined(profiles(days(2)), profiles_of(made_days(2, 1)))
