@@ -36,7 +36,8 @@ POINTS_PER_PARTITION = 1_000_000
 HOLD_POINTS = 32_000_000
 """About 0.4 GB, 0.8 GB where places are finer than microdegrees."""
 _BYTES_A_ROW = {"parquet": 12, "text": 40, "gpx": 100, "geojson": 150}
-_WORTH_BYTES = 200 * 2**20
+_WORTH_BYTES, _WORTH_ROWS = 64 * 2**20, 4_000_000
+"""Beyond these a file is scanned rather than read whole."""
 
 
 class Partitions:
@@ -160,9 +161,20 @@ def worth_streaming(source: Any, **_options: Any) -> bool:
         return False
     path = Path(source)
     try:
-        return path.is_file() and path.stat().st_size > _WORTH_BYTES
+        return path.is_file() and (path.stat().st_size > _WORTH_BYTES or _rows_of_parquet(path) > _WORTH_ROWS)
     except OSError:
         return False
+
+
+def _rows_of_parquet(path: Path) -> int:
+    """Rows by the footer; 0 for any other file and for a broken one, which reading will tell."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return int(pq.read_metadata(path).num_rows) if path.suffix in (".parquet", ".geoparquet") else 0
+    except (pa.ArrowException, OSError):
+        return 0
 
 
 class _Found:
