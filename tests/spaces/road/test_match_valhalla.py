@@ -37,7 +37,7 @@ def test_known_drives_in_porto(data_dir, tmp_path):
     config = tmp_path / "config.json"
     config.write_text(json.dumps(valhalla.get_config(tile_dir=str(tmp_path), tile_extract="")))
     tool = next(Path(valhalla.__file__).parent.rglob("valhalla_build_tiles"))
-    subprocess.run([tool, "-c", config, source], check=True, capture_output=True)
+    subprocess.run([tool, "-c", config, source], check=True, capture_output=True, cwd=tmp_path)
     porto = read_roads(source, connected=True)
     truth = drive(porto, n_trips=20, interval_s=15, seed=1)
     found = match(truth.trips, porto, matcher="valhalla", options=Options(valhalla_config=str(config)))
