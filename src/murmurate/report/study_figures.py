@@ -13,13 +13,9 @@ from murmurate.study.regression import Regression
 Figure = Any
 """A plotly figure; plotly itself is imported where a figure is drawn."""
 
-MECHANISM_COLOURS = ("#1f6f8b", "#d1603d", "#6a4c93", "#4f8a3d", "#b8860b", "#8b3a62", "#3d5a80") + (
-    "#2aa198",
-    "#7f5539",
-    "#c2185b",
-    "#607d3b",
-    "#5c5c5c",
-    "#e09f3e",
+MECHANISM_COLOURS = (
+    *("#1f6f8b", "#d1603d", "#6a4c93", "#4f8a3d", "#b8860b", "#8b3a62", "#3d5a80"),
+    *("#2aa198", "#7f5539", "#c2185b", "#607d3b", "#5c5c5c", "#e09f3e"),
 )
 BUDGET_COLOURS = ("#b5380f", "#d97828", "#c9a227", "#5f9e6e", "#2f7f9d", "#33539e", "#4b2e83")
 _LAYOUT = {
@@ -131,8 +127,10 @@ def final_layer(regression: Regression, dataset: str, metric: str, *, over: str,
 
 
 def performance(regression: Regression, dataset: str, metrics: Sequence[str], *, budget: str) -> Figure:
-    """Percent by which each mechanism does better than the baseline, over the budget; the first score of each metric is
-    shown, the others wait in the legend."""
+    """Percent by which each mechanism does better than the baseline, over the budget.
+
+    The first score of each metric is drawn; the others wait in the legend.
+    """
     from plotly.graph_objects import Figure as PlotlyFigure
     from plotly.graph_objects import Scatter
 

@@ -178,23 +178,22 @@ class _Groups:
 
     def _add(self, names: list[str], values: Floats, repeat: Integers, unit: str, better: str) -> None:
         found = _statistics(np.ascontiguousarray(values, dtype=np.float64), repeat, self.times)
-        for k, name in enumerate(names):
-            self.rows.append(
-                pl.DataFrame(
-                    {
-                        "repeat": np.arange(self.first, self.first + self.times, dtype=np.int64),
-                        "kind": "metric",
-                        "metric": name,
-                        "value": found[:, k],
-                        "low": None,
-                        "high": None,
-                        "chance": None,
-                        "better": better,
-                        "unit": unit,
-                    },
-                    schema=SCHEMA,
-                )
+        self.rows.append(
+            pl.DataFrame(
+                {
+                    "repeat": np.tile(np.arange(self.first, self.first + self.times, dtype=np.int64), len(names)),
+                    "kind": "metric",
+                    "metric": np.repeat(names, self.times),
+                    "value": found.T.ravel(),
+                    "low": None,
+                    "high": None,
+                    "chance": None,
+                    "better": better,
+                    "unit": unit,
+                },
+                schema=SCHEMA,
             )
+        )
 
 
 def _table(repeat: int, scores: list[tuple[str, Score]]) -> pl.DataFrame:

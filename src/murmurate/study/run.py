@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import murmurate
 from murmurate import progress, runner
 from murmurate.core.ledger import Ledger
 from murmurate.core.parameters import whole
-from murmurate.study.cell import run_cell
+from murmurate.study.cell import Outcome, run_cell
 from murmurate.study.datasets import Absent, Dataset, load
 from murmurate.study.grid import Cell, expand
 from murmurate.study.regression import Regression, regress
@@ -70,9 +71,8 @@ def study(
     failed: dict[str, str] = {}
     reused, total = len(done), len(done) + len(missing)
     progress.report("study", reused, total)
-    for outcome in runner.map(run_cell, missing, workers=min(workers, max(1, len(missing)))):
+    for outcome in runner.map(partial(_finish, folder), missing, workers=min(workers, max(1, len(missing)))):
         if outcome.failed is None:
-            keep(folder, outcome)
             done[outcome.cell.key] = outcome
         else:
             failed[_words(outcome.cell)] = outcome.failed
@@ -94,6 +94,14 @@ def study(
     }
     write_results(Path(out), table, about)
     return StudyResult(wanted, Path(out), table, regression, reused, skipped, failed)
+
+
+def _finish(folder: Path, cell: Cell) -> Outcome:
+    """Run a cell and write it down where it was run: a kill costs what is under way, nothing that is finished."""
+    outcome = run_cell(cell)
+    if outcome.failed is None:
+        keep(folder, outcome)
+    return outcome
 
 
 def _datasets(spec: StudySpec) -> tuple[dict[str, Dataset], dict[str, str]]:
