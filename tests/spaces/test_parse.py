@@ -4,6 +4,8 @@ import pytest
 
 from murmurate.errors import InputError, ParameterError
 from murmurate.spaces import Grid, Plane, parse
+from murmurate.spaces.road import save
+from road_town import grid_town
 
 
 def test_each_form_gives_its_space():
@@ -37,3 +39,15 @@ def test_other_words_are_refused(words, says):
 def test_a_road_file_is_read_and_a_missing_one_named(tmp_path):
     with pytest.raises(InputError, match=r"roads\.graphml"):
         parse(f"road:{tmp_path / 'roads.graphml'}")
+
+
+def test_a_network_is_found_again_by_its_spec_and_a_changed_file_is_refused(tmp_path, monkeypatch):
+    first, second = grid_town(3), grid_town(4)
+    assert parse(first.spec()) is first
+    monkeypatch.chdir(tmp_path)
+    save(second, tmp_path / "town.npz")
+    assert parse(f"road:town.npz#{second.fingerprint[:16]}").n_links == second.n_links
+    with pytest.raises(ParameterError, match="another network"):
+        parse("road:town.npz#0123456789abcdef")
+    kept = parse("road:town.npz")
+    assert str(tmp_path) not in kept.spec()

@@ -30,9 +30,7 @@ def parse(spec: str) -> Space:
         raise ParameterError(f"a space is written {', '.join(FORMS.values())}; got {spec!r}.")
     one_of("space", kind, FORMS)
     if kind == "road":
-        from murmurate.spaces.road.read import read_roads
-
-        return read_roads(rest)
+        return _roads(rest)
     parts = [_numbers(spec, kind, part) for part in rest.split(":")]
     sizes = [len(part) for part in parts]
     if kind == "grid" and sizes == [4, 1]:
@@ -41,6 +39,28 @@ def parse(spec: str) -> Space:
     if kind == "plane" and sizes in ([2], [2, 1]):
         return Plane(*parts[0], *(parts[1] if len(parts) > 1 else []))
     raise ParameterError(f"expected {FORMS[kind]}; got {spec!r}.")
+
+
+def _roads(words: str) -> Space:
+    """The network of a file; `NAME#MARK`, as specs have it, must be that very network."""
+    from pathlib import Path
+
+    from murmurate.spaces.road.network import MARK_DIGITS, network_of_mark
+    from murmurate.spaces.road.read import read_roads
+
+    name, marked, mark = words.rpartition("#")
+    if not marked or len(mark) != MARK_DIGITS or Path(words).is_file():
+        return read_roads(words)
+    known = network_of_mark(mark)
+    if known is not None:
+        return known
+    found = read_roads(name)
+    if found.fingerprint[:MARK_DIGITS] != mark:
+        raise ParameterError(
+            f"{name} is another network than the one meant: its mark is {found.fingerprint[:MARK_DIGITS]}, not {mark}. "
+            "Give the file the release was made with."
+        )
+    return found
 
 
 def _numbers(spec: str, kind: str, text: str) -> list[float]:

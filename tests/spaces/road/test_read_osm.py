@@ -133,7 +133,7 @@ def test_helsinki_and_monaco(data_dir):
     assert helsinki.dropped["ways no car uses"] == 1893
     monaco = parse(f"road:{data_dir / 'monaco.osm.pbf'}")
     assert monaco.n_links > 3000
-    assert monaco.spec() == f"road:{data_dir / 'monaco.osm.pbf'}"
+    assert monaco.spec() == f"road:monaco.osm.pbf#{monaco.fingerprint[:16]}"
     assert set(monaco.road_class.tolist()) == {1, 2, 3, 4, 5}
     oneway = (monaco.twin < 0).mean()
     assert 0.2 < oneway < 0.45
