@@ -80,5 +80,5 @@ def test_a_file_that_is_no_study(tmp_path):
         read_spec(tmp_path / "none.toml")
     broken = tmp_path / "broken.toml"
     broken.write_text("metrics = [")
-    with pytest.raises(InputError, match="cannot be read|can be read"):
+    with pytest.raises(InputError, match="can be read"):
         read_spec(broken)
