@@ -12,7 +12,7 @@ LAYERS = [
     {"core"},
     {"spaces", "noise", "runner"},
     {"ingest", "demo", "profiles", "synthesis", "training"},
-    {"mechanisms", "metrics"},
+    {"mechanisms", "metrics", "dummies"},
     {"door"},
     {"attacks"},
     {"evaluate", "attack", "study", "listing", "review"},

@@ -31,7 +31,7 @@ _PLACES = {
     "Grid": "murmurate.spaces.grid",
     "GeoIndistinguishability": "murmurate.mechanisms.geoind",
 }
-_MODULES = ("errors", "noise", "demo", "mechanisms", "spaces")
+_MODULES = ("errors", "noise", "demo", "dummies", "mechanisms", "spaces")
 
 __all__ = ["__version__", *_PLACES, *_MODULES]  # noqa: PLE0604  the table is the list
 
