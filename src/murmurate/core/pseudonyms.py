@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from murmurate.core.mechanism import Rng
 from murmurate.core.parameters import one_of
@@ -129,26 +130,28 @@ def _write(shuffle: Shuffle, path: Path, columns: list[str]) -> None:
     ) as writer:
         for uids, tids, sizes, values in shuffle.groups(columns):
             if shuffle.kept is not None:
-                names = [
-                    pa.array(shuffle.kept[side].gather(uids).to_list(), pa.string()).dictionary_encode()
-                    for side in ("uid", "tid")
-                ]
+                encoded = [_encoded_text(shuffle.kept[side].gather(uids)) for side in ("uid", "tid")]
             else:
-                names = [_encoded(uids, "u"), _encoded(tids, "t")]
-            arrays = [_per_point(column, sizes) for column in names]
-            arrays += [
-                pa.array(values[name]).cast(ARROW[name]) if name == "datetime" else pa.array(values[name]) for name in columns
+                encoded = [_encoded(uids, "u"), _encoded(tids, "t")]
+            arrays = [
+                pa.DictionaryArray.from_arrays(_numbers(np.repeat(codes, sizes), pa.int32()), names) for codes, names in encoded
             ]
+            arrays += [_numbers(values[name], ARROW[name]) for name in columns]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
-def _encoded(words: Words, letter: str) -> pa.DictionaryArray:
-    """Names as a dictionary column; equal words stand together, so linked trips share an entry."""
+def _encoded(words: Words, letter: str) -> tuple[NDArray[np.int32], pa.StringArray]:
+    """Codes and names of a dictionary column; equal words stand together, so linked trips share an entry."""
     fresh = np.r_[True, words[1:] != words[:-1]] if len(words) else np.zeros(0, bool)
-    codes = np.cumsum(fresh, dtype=np.int32) - np.int32(1)
-    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), name_words(words[fresh], letter))
+    return np.cumsum(fresh, dtype=np.int32) - np.int32(1), name_words(words[fresh], letter)
 
 
-def _per_point(names: pa.DictionaryArray, sizes: Integers) -> pa.DictionaryArray:
-    codes = np.repeat(names.indices.to_numpy(), sizes).astype(np.int32, copy=False)
-    return pa.DictionaryArray.from_arrays(pa.array(codes), names.dictionary)
+def _encoded_text(names: pl.Series) -> tuple[NDArray[np.int32], pa.StringArray]:
+    """The same for names kept as they are."""
+    distinct, codes = np.unique(names.to_numpy(), return_inverse=True)
+    return codes.astype(np.int32), pa.array(distinct.tolist(), pa.string())
+
+
+def _numbers(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """A numpy column as it lies in memory; `pa.array` would import pandas first to ask whether this is one of its own."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
