@@ -85,6 +85,21 @@ def test_a_standing_car_does_not_shuttle(town):
     assert nodes_of(town, found.path(0)) == [0, 1, 2, 3]
 
 
+def test_points_every_second_are_thinned_and_still_placed(town):
+    """Dense noise alone must not make a drive shuttle; every point still gets a link that was driven."""
+    truth = drive(town, n_trips=60, interval_s=1, seed=5, nearest_m=300, farthest_m=700)
+    found = match(truth.trips, town)
+    precision, recall = precision_recall(truth, found.path_offsets, found.path_link)
+    raw = match(truth.trips, town, options=Options(thin_m=0))
+    assert precision > precision_recall(truth, raw.path_offsets, raw.path_link)[0]
+    assert precision > 0.9
+    assert recall > 0.9
+    assert (found.link >= 0).mean() > 0.99
+    placed = found.link >= 0
+    assert (found.distance_m[placed] <= 60).all()
+    assert (found.offset_m[placed] <= town.length_m[found.link[placed]] + 1e-6).all()
+
+
 def test_driving_round_the_block_is_told(town):
     block = [(50, 0), (98, 50), (50, 100), (2, 50), (40, 0), (90, 0), (150, 0)]
     found = match(trip(block, every_s=15), town)

@@ -9,8 +9,8 @@ from murmurate.core.space import Floats, Integers
 from murmurate.spaces.road.chain import Chain, Points, Roads
 from murmurate.spaces.road.route_table import RouteTable, look_up
 
-TOUCH_M = 1.0
-"""A link of which less than this was driven at the end of a part is not counted as driven."""
+TOUCH_M = 5.0
+"""A link of which less than this was driven at the end of a part is within the noise, and not counted as driven."""
 
 
 @njit(cache=True, nogil=True)

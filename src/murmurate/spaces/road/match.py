@@ -18,6 +18,7 @@ from murmurate.spaces.road.markov import match_trips
 from murmurate.spaces.road.matching import Matching, joined
 from murmurate.spaces.road.network import RoadNetwork
 from murmurate.spaces.road.route_table import RouteTable, cache_folder, prepare
+from murmurate.spaces.road.thinning import fill, moved
 
 MATCHERS = ("markov", "nearest", "valhalla")
 POINTS_AT_A_TIME = 200_000
@@ -45,6 +46,8 @@ class Options:
     """Weight of turning round on the spot."""
     fastest: float = 1.3
     """A route that needs more than this times the speed limits is doubted, then refused."""
+    thin_m: float = 40.0
+    """Points nearer than this to the one before are not weighed, only placed: they hold more noise than movement."""
     max_gap_s: float = 600.0
     """Longer silences split a trip into parts."""
     max_skipped: int = 3
@@ -58,8 +61,9 @@ class Options:
             positive(name, getattr(self, name))
         if self.beta_m is not None:
             positive("beta_m", self.beta_m)
-        if self.back_m != 0:
-            positive("back_m", self.back_m)
+        for name in ("back_m", "thin_m"):
+            if getattr(self, name) != 0:
+                positive(name, getattr(self, name))
         if self.turn_weight != 1:
             share("turn_weight", self.turn_weight)
         whole("candidates", self.candidates, at_most=64)
@@ -138,11 +142,22 @@ def _match_markov(task: _Task) -> Matching:
         confidence=np.zeros(n),
         part=np.full(n, -1, np.int64),
     )
-    longest = int(np.diff(task.offsets).max()) if len(task.offsets) > 1 else 0
     settings = _settings(options, table, has_time=task.time_s is not None)
-    offsets, links, parts, entered = match_trips(
-        task.offsets, x, y, clock, network.index.buckets, roads, table, settings, scratch(longest, options.candidates), points
-    )
+    buckets, k = network.index.buckets, options.candidates
+    keep = moved(task.offsets, x, y, options.thin_m)
+    if keep.all():
+        room = scratch(_longest(task.offsets), k)
+        offsets, links, parts, entered = match_trips(task.offsets, x, y, clock, buckets, roads, table, settings, room, points)
+    else:
+        few = np.concatenate(([0], np.cumsum(keep)))[task.offsets]
+        told = Points(*(values[keep] for values in points))
+        room = scratch(_longest(few), k)
+        offsets, links, parts, entered = match_trips(
+            few, x[keep], y[keep], clock[keep], buckets, roads, table, settings, room, told
+        )
+        for all_values, values in zip(points, told, strict=True):
+            all_values[keep] = values
+        fill(task.offsets, keep, x, y, settings.radius_m, k, buckets, offsets, links, points)
     return Matching(
         offsets=task.offsets,
         **points._asdict(),
@@ -151,6 +166,10 @@ def _match_markov(task: _Task) -> Matching:
         path_part=parts,
         path_entered_s=entered + began if task.time_s is not None else np.full(len(links), np.nan),
     )
+
+
+def _longest(offsets: Integers) -> int:
+    return int(np.diff(offsets).max()) if len(offsets) > 1 else 0
 
 
 def _settings(options: Options, table: RouteTable, *, has_time: bool) -> Settings:
