@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from murmurate.core.mechanism import Rng
 from murmurate.core.parameters import one_of
 from murmurate.core.shuffle import Shuffle, Words
-from murmurate.core.space import Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 
