@@ -13,6 +13,8 @@ from murmurate.mechanisms.geoind_anchors import AnchoredGeoIndistinguishability
 
 WORTH_SMOOTHING = 0.03
 """Noise scale over step below which smoothing changes less than 1 % on the demo city."""
+RECEIVER_M = 10.0
+"""Noise no wider than what receivers add themselves is left as it is: smoothing would cut corners for nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +60,7 @@ def advise(
     stride = float(anchors.strides(np.array([step_m]))[0])
     numbers = f"The noise scale of one point is {anchors.scale_m:,.4g} m, a step of the trace {step_m:,.4g} m"
     if stride == 1:
-        smooth = not online and anchors.scale_m / step_m >= WORTH_SMOOTHING
+        smooth = not online and anchors.scale_m >= max(RECEIVER_M, WORTH_SMOOTHING * step_m)
         gain = "; smoothing what comes out is free." if smooth else "."
         return Advice(
             mechanism="geoind",

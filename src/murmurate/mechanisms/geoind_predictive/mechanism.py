@@ -55,7 +55,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     stride: float | None = None
     """Points from one decision to the next, between which reports are repeated for free; None: from public numbers."""
     running_rate: bool = False
-    """Let the share of passed tests enlarge what is spent, as in the paper's Figure 2; it runs out before the trace does."""
+    """Let the share of passed tests enlarge what is spent now, as in the paper's Figure 2; less is left for later."""
     eta: float = 1.0
     gamma: float = 1.0
     c_theta: float = 0.3
