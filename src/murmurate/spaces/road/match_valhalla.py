@@ -29,7 +29,7 @@ def match_with_valhalla(  # noqa: PLR0917
     where it matched.
     """
     try:
-        import valhalla  # type: ignore[import-not-found,unused-ignore]
+        import valhalla  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
         raise MissingPart("this matcher needs Valhalla: pip install 'murmurate[valhalla]', or use matcher='markov'.") from None
     if config is None:
