@@ -12,7 +12,7 @@ import numpy as np
 
 from murmurate.core.space import Floats
 from murmurate.synthesis.measure import ONE
-from murmurate.synthesis.moves import MoveWeights, Neighbourhood, move_histograms
+from murmurate.synthesis.moves import MoveWeights, Neighbourhood, Norm, move_histograms
 from murmurate.synthesis.sequences import CellTrips
 
 ROUNDS = 6
@@ -29,12 +29,13 @@ def calibrate(
     around: Neighbourhood,
     simulate: Callable[[MoveWeights], CellTrips],
     rounds: int = ROUNDS,
+    norm: Norm = "l2",
 ) -> MoveWeights:
     """Weights whose simulated trips show the noisy tables (`towards`, `visits`, `steps`, of `n` trips) again."""
     have = {"towards": weights.towards.copy(), "visits": weights.visits.copy(), "steps": weights.steps.copy()}
     for _ in range(rounds):
         trips = simulate(MoveWeights(**have))
-        shown = move_histograms(trips, around)
+        shown = move_histograms(trips, around, norm=norm)
         for name, answer in noisy.items():
             expected = shown[name].astype(np.float64) * (n / (max(trips.n, 1) * ONE))
             have[name] *= correction(answer, expected, deviations[name])

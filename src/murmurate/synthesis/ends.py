@@ -57,7 +57,7 @@ class Ends:
     def sample(self, n: int, generator: np.random.Generator) -> tuple[Integers, Integers, Integers]:
         """`n` triples (source, destination, hour)."""
         zones, _, hours = self.joint.shape
-        drawn = _draw(np.cumsum(self.joint), generator.random(n))
+        drawn = draw(np.cumsum(self.joint), generator.random(n))
         coarse_source, rest = np.divmod(drawn, zones * hours)
         coarse_destination, hour = np.divmod(rest, hours)
         source = self._cell(coarse_source, hour, self.source_hour, self.source_cell, generator)
@@ -75,7 +75,7 @@ class Ends:
         fine_zones, hours = zone_hour.shape
         per_coarse = fine_zones // self.joint.shape[0]
         by_group = zone_hour.reshape(-1, per_coarse, hours).transpose(0, 2, 1).reshape(-1, per_coarse)
-        fine = coarse * per_coarse + _draw_within(by_group, coarse * hours + hour, generator)
+        fine = coarse * per_coarse + draw_within(by_group, coarse * hours + hour, generator)
         order = np.argsort(self.zone, kind="stable")
         mass = np.cumsum(cell[order])
         bounds = np.searchsorted(self.zone[order], np.arange(fine_zones + 1))
@@ -103,23 +103,23 @@ def fit_ends(trips: CellTrips, *, rows: int, columns: int, hours: int, noise: No
         )
         for end, at in (("source", trips.sources), ("destination", trips.destinations))
     }
-    fine = _depth(n / hours, part["source_hour"].deviation, 1)
-    pair = min(_depth(n, part["pairs"].deviation, 2), fine)
-    pair_hour = min(_depth(n / hours, part["pairs_hour"].deviation, 2), pair)
+    fine = depth_of(n / hours, part["source_hour"].deviation, 1)
+    pair = min(depth_of(n, part["pairs"].deviation, 2), fine)
+    pair_hour = min(depth_of(n / hours, part["pairs_hour"].deviation, 2), pair)
     zone = zones_of_equal_mass(cell["source"] + cell["destination"], rows=rows, columns=columns, depth=fine)
     zone_hour = {}
     for end, at in (("source", trips.sources), ("destination", trips.destinations)):
         noisy = table(f"{end}_hour", zone[at] * hours + trips.hours, 2**fine * hours).reshape(-1, hours)
         by_zone: Floats = np.bincount(zone, weights=cell[end], minlength=2**fine).astype(np.float64)
-        zone_hour[end] = _fill(_believed_zone_hour(noisy, by_zone, part[f"{end}_hour"].deviation), by_zone)
+        zone_hour[end] = filled(believed_zone_hour(noisy, by_zone, part[f"{end}_hour"].deviation), by_zone)
     both = zone[trips.sources] >> (fine - pair), zone[trips.destinations] >> (fine - pair)
     pairs = table("pairs", (both[0] << pair) + both[1], 4**pair).reshape(2**pair, 2**pair)
     coarse = both[0] >> (pair - pair_hour), both[1] >> (pair - pair_hour)
     flat = ((coarse[0] << pair_hour) + coarse[1]) * hours + trips.hours
     pairs_hour = table("pairs_hour", flat, 4**pair_hour * hours).reshape(2**pair_hour, 2**pair_hour, hours)
-    joint = _joint(
-        _coarsen(zone_hour["source"], pair),
-        _coarsen(zone_hour["destination"], pair),
+    joint = joint_of(
+        coarsen(zone_hour["source"], pair),
+        coarsen(zone_hour["destination"], pair),
         pairs,
         pairs_hour,
         (part["pairs"].deviation, part["pairs_hour"].deviation),
@@ -149,7 +149,7 @@ def _block_area(rows: int, columns: int, side: int) -> Floats:
     return np.outer(height, width).astype(np.float64)
 
 
-def _believed_zone_hour(noisy: Floats, by_zone: Floats, deviation: float) -> Floats:
+def believed_zone_hour(noisy: Floats, by_zone: Floats, deviation: float) -> Floats:
     """[zone, hour] from noisy counts, from few large zones to many small ones; a zone is the prior of its halves."""
     depth = len(noisy).bit_length() - 1
     believed = shrink(noisy.sum(axis=0), np.ones(noisy.shape[1]), deviation=deviation * 2 ** (depth / 2))[None, :]
@@ -157,7 +157,7 @@ def _believed_zone_hour(noisy: Floats, by_zone: Floats, deviation: float) -> Flo
         mass = np.maximum(by_zone.reshape(2**level, -1).sum(axis=1), 1e-9)
         within = mass / np.repeat(mass.reshape(-1, 2).sum(axis=1), 2)
         prior = np.repeat(believed, 2, axis=0) * within[:, None]
-        believed = shrink(_coarsen(noisy, level), prior, deviation=deviation * 2 ** ((depth - level) / 2))
+        believed = shrink(coarsen(noisy, level), prior, deviation=deviation * 2 ** ((depth - level) / 2))
     return believed
 
 
@@ -172,7 +172,7 @@ def _believed_pairs(noisy: Floats, prior: Floats, deviation: float) -> Floats:
     return have
 
 
-def _joint(
+def joint_of(
     source_hour: Floats, destination_hour: Floats, pairs: Floats, pairs_hour: Floats, deviations: tuple[float, float]
 ) -> Floats:
     """[zone, zone, hour]: independent ends within each hour, corrected by both pair tables, then fitted in turn."""
@@ -193,12 +193,12 @@ def _joint(
     return joint
 
 
-def _depth(n: float, deviation: float, ends: int) -> int:
+def depth_of(n: float, deviation: float, ends: int) -> int:
     """How often zones may be halved so that a table over `ends` of them keeps its mean count worth its noise."""
     return int(np.clip(round(log2(max(n / (WORTH * deviation), 1.0)) / ends), 0, DEEPEST))
 
 
-def _coarsen(zone_hour: Floats, depth: int) -> Floats:
+def coarsen(zone_hour: Floats, depth: int) -> Floats:
     return np.asarray(zone_hour.reshape(2**depth, -1, zone_hour.shape[1]).sum(axis=1))
 
 
@@ -212,7 +212,7 @@ def _spread(blocks: Floats, zones: int) -> Floats:
     return np.repeat(np.repeat(blocks, per, axis=0), per, axis=1)
 
 
-def _fill(zone_hour: Floats, by_zone: Floats) -> Floats:
+def filled(zone_hour: Floats, by_zone: Floats) -> Floats:
     """A little of every hour in every zone that has a cell, so that no drawn pair is without a fine zone."""
     return zone_hour + 1e-9 * (by_zone[:, None] > 0)
 
@@ -221,12 +221,12 @@ def _ratio(wanted: Floats, have: Floats) -> Floats:
     return np.asarray(np.where(have > 0, wanted / np.maximum(have, 1e-300), 1.0))
 
 
-def _draw(cumulative: Floats, uniform: Floats) -> Integers:
+def draw(cumulative: Floats, uniform: Floats) -> Integers:
     found = np.searchsorted(cumulative, uniform * cumulative[-1], side="right")
     return np.asarray(np.minimum(found, len(cumulative) - 1), dtype=np.int64)
 
 
-def _draw_within(weights: Floats, group: Integers, generator: np.random.Generator) -> Integers:
+def draw_within(weights: Floats, group: Integers, generator: np.random.Generator) -> Integers:
     """One column of each group's row, in proportion to its weight."""
     rows, width = weights.shape
     cumulative = np.cumsum(weights.ravel())

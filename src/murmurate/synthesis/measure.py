@@ -61,11 +61,19 @@ def spread_over_trip(bins: Integers, trip: Integers, n_bins: int, *, norm: Liter
 
     `bins` may hold -1 (left out); `trip` is sorted. With m distinct bins each weighs 1/sqrt(m) (L2) or 1/m (L1).
     """
+    _, place, weight = parts_of_trips(bins, trip, n_bins, norm=norm)
+    fixed = np.zeros(n_bins, dtype=np.int64)
+    np.add.at(fixed, place, weight)
+    return fixed
+
+
+def parts_of_trips(
+    bins: Integers, trip: Integers, n_bins: int, *, norm: Literal["l2", "l1"] = "l2"
+) -> tuple[Integers, Integers, Integers]:
+    """Trip, bin and fixed-point weight of every distinct bin of every trip, as `spread_over_trip` adds them up."""
     inside = bins >= 0
     pairs = np.unique(trip[inside] * n_bins + bins[inside])
     owner, place = pairs // n_bins, pairs % n_bins
     distinct = np.bincount(owner)[owner] if len(owner) else owner
     weight = ONE / np.sqrt(distinct) if norm == "l2" else ONE / distinct
-    fixed = np.zeros(n_bins, dtype=np.int64)
-    np.add.at(fixed, place, np.floor(weight).astype(np.int64))
-    return fixed
+    return owner, place, np.floor(weight).astype(np.int64)

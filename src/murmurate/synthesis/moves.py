@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
+from typing import Literal
 
 import numpy as np
 
 from murmurate.core.space import Floats, Integers
 from murmurate.synthesis.measure import spread_over_trip
 from murmurate.synthesis.sequences import CellTrips
+
+Norm = Literal["l2", "l1"]
 
 DIRECTIONS = 16
 RING_GROWTH = 1.5
@@ -101,20 +104,29 @@ def grams(trips: CellTrips, around: Neighbourhood) -> Grams:
     return Grams(trip, trips.cells, around.relative_of(trips.cells, trips.destinations[trip]), offset, following)
 
 
-def move_histograms(trips: CellTrips, around: Neighbourhood) -> dict[str, Integers]:
-    """Fixed-point histograms, each changed by one trip by at most 1 in L2.
+def move_histograms(trips: CellTrips, around: Neighbourhood, *, norm: Norm = "l2") -> dict[str, Integers]:
+    """Fixed-point histograms, each changed by one trip by at most 1 in L2 (or L1).
 
     `towards` [relative destination, offset], `visits` [cell entered], `steps` [cell, offset].
     """
     found = grams(trips, around)
+    tables = {
+        name: spread_over_trip(bins, found.trip, n_bins, norm=norm)
+        for name, (bins, n_bins) in move_bins(found, around).items()
+    }
+    return {name: table if name == "visits" else table.reshape(-1, around.n_offsets) for name, table in tables.items()}
+
+
+def move_bins(found: Grams, around: Neighbourhood) -> dict[str, tuple[Integers, int]]:
+    """The bin of every gram in each table (-1: none), and how many bins there are."""
     arrival = found.offset == around.stop
     towards = np.where(found.offset >= 0, found.relative * around.n_offsets + found.offset, -1)
     steps = np.where((found.offset >= 0) & ~arrival, found.cell * around.n_offsets + found.offset, -1)
     visits = np.where(arrival, -1, found.following)
     return {
-        "towards": spread_over_trip(towards, found.trip, around.n_relative * around.n_offsets).reshape(-1, around.n_offsets),
-        "visits": spread_over_trip(visits, found.trip, around.n_cells),
-        "steps": spread_over_trip(steps, found.trip, around.n_cells * around.n_offsets).reshape(-1, around.n_offsets),
+        "towards": (towards, around.n_relative * around.n_offsets),
+        "visits": (visits, around.n_cells),
+        "steps": (steps, around.n_cells * around.n_offsets),
     }
 
 

@@ -21,10 +21,11 @@ ROUNDS = 12
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """[ring of distance, hour, size] expected trips; sizes start at 2 and end in a last bin for `max_cells` and more."""
+    """[ring of distance, hour, size] expected trips; sizes start at `least`; the last bin is `max_cells` and more."""
 
     table: Floats
     columns: int
+    least: int = 2
 
     def sample(self, sources: Integers, destinations: Integers, hours: Integers, generator: np.random.Generator) -> Integers:
         """A number of cells for each triple."""
@@ -34,7 +35,7 @@ class Sizes:
         cumulative = np.cumsum(flat, axis=1)
         at = generator.random(len(group)) * cumulative[group, -1]
         chosen = (cumulative[group] <= at[:, None]).sum(axis=1)
-        return np.minimum(chosen, flat.shape[1] - 1) + 2
+        return np.minimum(chosen, flat.shape[1] - 1) + self.least
 
 
 def rings(sources: Integers, destinations: Integers, columns: int) -> Integers:
@@ -55,6 +56,7 @@ def fit_sizes(
     ring_hour: Floats,
     noise: Noise,
     rng: Randomness,
+    least: int = 2,
 ) -> Sizes:
     """Measure size by distance and size by hour (half of `noise`'s budget each), and fit both over `ring_hour`.
 
@@ -62,8 +64,8 @@ def fit_sizes(
     """
     half = noise.part(0.5)
     n_rings = n_rings_of(rows, columns)
-    n_sizes = max_cells - 1
-    size = np.clip(trips.sizes, 2, max_cells) - 2
+    n_sizes = max_cells - least + 1
+    size = np.clip(trips.sizes, least, max_cells) - least
     ring = rings(trips.sources, trips.destinations, columns)
     by_ring = measure(once_per_trip(ring * n_sizes + size, n_rings * n_sizes), noise=half, rng=rng).reshape(n_rings, -1)
     by_hour = measure(once_per_trip(trips.hours * n_sizes + size, hours * n_sizes), noise=half, rng=rng).reshape(hours, -1)
@@ -76,7 +78,7 @@ def fit_sizes(
     for _ in range(ROUNDS):
         table *= _ratio(wanted_ring, table.sum(axis=1))[:, None, :]
         table *= _ratio(wanted_hour, table.sum(axis=0))[None, :, :]
-    return Sizes(table + 1e-12 * given_ring[:, None, :], columns)
+    return Sizes(table + 1e-12 * given_ring[:, None, :], columns, least)
 
 
 def n_rings_of(rows: int, columns: int) -> int:
