@@ -105,3 +105,12 @@ def test_statistics_of_groups_leave_out_what_is_not_finite():
     assert found[0].tolist() == [2.0, 1.0, 1.0, 3.0, 4.0]
     assert found[1].tolist() == [10.0, 0.0, 10.0, 10.0, 10.0]
     assert np.isnan(found[2]).all()
+
+
+def test_a_file_that_changes_under_the_study_is_told(small, tmp_path):
+    table = pl.DataFrame({"uid": [1, 1], "tid": [1, 1], "lat": [60.1, 60.11], "lng": [24.9] * 2})
+    table.write_parquet(tmp_path / "trips.parquet")
+    small["datasets"] = {"mine": {"file": str(tmp_path / "trips.parquet")}}
+    cell = cell_of(small)
+    table.with_columns(lat=pl.col("lat") + 0.01).write_parquet(tmp_path / "trips.parquet")
+    assert "was changed while the study ran" in run_cell(cell).failed

@@ -126,3 +126,14 @@ def test_without_the_two_settings_there_is_nothing_to_regress():
     plain = table(lambda budget: 4 / budget).drop("epsilon")
     assert regress(plain, RegressionSpec()).first.is_empty()
     assert regress(pl.DataFrame(), RegressionSpec()).performance.is_empty()
+
+
+def test_a_mechanism_that_shortens_is_judged_by_how_much():
+    both = pl.concat([table(lambda budget: 4 / budget), table(lambda budget: -2 / budget, label="shorter")[1:]])
+    found = regress(both, RegressionSpec(baseline="simple")).performance
+    assert found["percent"].to_list() == pytest.approx([100.0] * 7)
+
+
+def test_attacks_are_not_regressed():
+    mixed = table(lambda budget: 4 / budget).with_columns(kind=pl.lit("attack"))
+    assert regress(mixed, RegressionSpec()).first.is_empty()

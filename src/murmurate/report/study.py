@@ -18,7 +18,7 @@ from murmurate.study.table import INTERNAL, whole_file
 TEMPLATES = Path(__file__).parent / "templates"
 UTILITIES = ("hausdorff.mean", "hausdorff_nearest.mean", "od_queries", "range_queries", "length.released_mean")
 ATTACKS = ("reidentify.places.top1_k4", "reidentify.timed.top1_k4", "average.found_all")
-"""What the cross-family figure takes, the first that was measured."""
+"""What the cross-family figures take: the first utility that was measured, and each of these attacks."""
 
 
 def write_study_report(result: StudyResult, path: str | Path, *, metrics: Sequence[str] | None = None) -> Path:
@@ -74,18 +74,18 @@ def _dataset(result: StudyResult, name: str, metrics: Sequence[str] | None) -> d
         "budgets": sorted(first["budget"].unique().to_list()),
         "still": [metric for metric in shown if metric not in moving],
         "performance": _json(figures.performance(regression, name, moving, budget=spec.budget)) if compared else None,
-        "trade_off": _trade_off(result, name),
+        "trade_offs": _trade_offs(result, name),
         "summary": _summary(result, name),
     }
 
 
-def _trade_off(result: StudyResult, name: str) -> str | None:
+def _trade_offs(result: StudyResult, name: str) -> list[str]:
     there = result.table.filter(pl.col("dataset") == name, pl.col("mechanism") != ORIGINAL)["metric"].unique()
     utility = next((word for word in UTILITIES if word in there), None)
-    attack = next((word for word in ATTACKS if word in there), None)
-    if utility is None or attack is None:
-        return None
-    return _json(figures.trade_off(result.table, name, utility=utility, attack=attack))
+    if utility is None:
+        return []
+    attacks = [word for word in ATTACKS if word in there]
+    return [_json(figures.trade_off(result.table, name, utility=utility, attack=attack)) for attack in attacks]
 
 
 def _rows(result: StudyResult, dataset: str, metric: str) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ MECHANISM_COLOURS = (
     *("#2aa198", "#7f5539", "#c2185b", "#607d3b", "#5c5c5c", "#e09f3e"),
 )
 BUDGET_COLOURS = ("#b5380f", "#d97828", "#c9a227", "#5f9e6e", "#2f7f9d", "#33539e", "#4b2e83")
+_STEEPEST = 1000.0
 _LAYOUT = {
     "template": "plotly_white",
     "font": {"family": "system-ui, sans-serif", "size": 13},
@@ -147,13 +148,15 @@ def performance(regression: Regression, dataset: str, metrics: Sequence[str], *,
             part = table.filter(pl.col("metric") == metric, pl.col("mechanism") == label).sort("budget")
             if part.is_empty():
                 continue
+            # a score that a mechanism hardly moves at all gains any percentage, and would flatten the others
+            steep = bool((part["percent"].abs() > _STEEPEST).any())
             figure.add_trace(
                 Scatter(
                     x=part["budget"].to_list(),
                     y=part["percent"].to_list(),
                     name=metric if len(labels) == 1 else f"{metric}, {label}",
                     mode="lines+markers",
-                    visible=visible,
+                    visible="legendonly" if steep else visible,
                     line={"color": MECHANISM_COLOURS[number % len(MECHANISM_COLOURS)]},
                     marker={"symbol": marks[k % len(marks)], "size": 8},
                 )
@@ -162,7 +165,7 @@ def performance(regression: Regression, dataset: str, metrics: Sequence[str], *,
     base = table["baseline"][0] if table.height else ""
     title = f"Performance against {base}: how much less it disturbs" if base else "Performance"
     figure.update_yaxes(title_text="%").update_xaxes(title_text=budget)
-    return figure.update_layout(title=title, height=480, **_LAYOUT)
+    return figure.update_layout(title=title, height=560, **_LAYOUT)
 
 
 def trade_off(table: pl.DataFrame, dataset: str, *, utility: str, attack: str) -> Figure:
@@ -201,8 +204,8 @@ def trade_off(table: pl.DataFrame, dataset: str, *, utility: str, attack: str) -
         figure.add_vline(x=float(chance.to_numpy().mean()), line={"color": "#888", "dash": "dot"}, annotation_text="chance")
     units = here.filter(pl.col("metric") == utility)["unit"].to_list()
     figure.update_xaxes(title_text=f"success of {attack}", rangemode="tozero")
-    figure.update_yaxes(title_text=_axis(utility, units[0] if units else ""), type="log")
-    return figure.update_layout(title="Utility against an attack, across families", height=520, **_LAYOUT)
+    figure.update_yaxes(title_text=_axis(utility, units[0] if units else ""), type="log", dtick="D2")
+    return figure.update_layout(title=f"Utility against {attack}", height=520, **_LAYOUT)
 
 
 def settings_in_words(table: pl.DataFrame) -> dict[tuple[str, int], str]:

@@ -75,6 +75,8 @@ def run_cell(cell: Cell) -> Outcome:
     skipped: dict[str, str] = {}
     try:
         data = load(cell.dataset, cell.folder)
+        if data.identity.fingerprint != cell.fingerprint:
+            raise InputError(f"the file of dataset {cell.dataset.name!r} was changed while the study ran.", "run it again.")
         for batch in _releases(cell, data):
             rows += _measure(cell, data, batch, skipped)
     except MurmurateError as error:

@@ -65,21 +65,23 @@ class Dataset:
         return repeat, original
 
 
-_KEPT: dict[tuple[str, str], Dataset] = {}
+_KEPT: dict[tuple[object, ...], Dataset] = {}
 _KEPT_AT_MOST = 4
 
 
 def load(spec: DatasetSpec, folder: str = ".") -> Dataset:
     """The dataset, read once for all cells that run in this process; `Absent` where its file is not here."""
-    key = repr(spec), folder
+    path = _place(spec, folder) if spec.kind == "file" else None
+    seen = path.stat() if path is not None else None
+    key = (repr(spec), path, seen and (seen.st_mtime_ns, seen.st_size))  # a file that was changed is read again
     if key not in _KEPT:
         while len(_KEPT) >= _KEPT_AT_MOST:
             del _KEPT[next(iter(_KEPT))]
-        _KEPT[key] = _load(spec, folder)
+        _KEPT[key] = _load(spec, path)
     return _KEPT[key]
 
 
-def _load(spec: DatasetSpec, folder: str) -> Dataset:
+def _load(spec: DatasetSpec, path: Path | None) -> Dataset:
     spaces: dict[str, Space] = {}
     if spec.kind == "tony900":
         from murmurate.demo import tony900
@@ -93,7 +95,9 @@ def _load(spec: DatasetSpec, folder: str) -> Dataset:
         town = city(**spec.make)
         trips, spaces = town.trips, town.spaces(250.0)
     else:
-        trips = _read(spec, folder)
+        from murmurate.ingest.read import read
+
+        trips = read(str(path), **spec.read)
     identity = trips.identity
     trips = _cleaned(trips, spec)
     if not trips.n_trips:
@@ -105,16 +109,14 @@ def _load(spec: DatasetSpec, folder: str) -> Dataset:
     return Dataset(spec.name, _numbered(trips), identity, spaces)
 
 
-def _read(spec: DatasetSpec, folder: str) -> Trips:
-    from murmurate.ingest.read import read
-
+def _place(spec: DatasetSpec, folder: str) -> Path:
     name = spec.file or ""
     places = [Path(folder) / name, Path(name)]
     if os.environ.get(DATA_FOLDER):
         places.append(Path(os.environ[DATA_FOLDER]) / name)
     for path in places:
         if path.exists():
-            return read(str(path), **spec.read)
+            return path.resolve()
     raise Absent(
         f"{name} is neither beside the study, nor in the current folder, nor in the folder that {DATA_FOLDER} names."
         + (f" {spec.cite}" if spec.cite else "")

@@ -119,6 +119,8 @@ def regress(table: pl.DataFrame, spec: RegressionSpec) -> Regression:
         return empty
     if table.schema[spec.over] != pl.Float64 or table.schema[spec.budget] != pl.Float64:
         return empty
+    if "kind" in table.columns:
+        table = table.filter(pl.col("kind") == "metric")  # an attack's success is no straight line of the radius
     own = table.filter(pl.col("mechanism") == ORIGINAL).group_by("dataset", "metric").agg(b=pl.col("value").mean())
     over, budget = pl.col(spec.over).alias("over"), pl.col(spec.budget).alias("budget")
     means = (
@@ -177,14 +179,19 @@ def _performance(first: pl.DataFrame, baseline: str | None) -> pl.DataFrame:
             mine, other = (part.filter(pl.col("mechanism") == word) for word in (label, base))
             both = mine.join(other, on="budget", suffix="_base").sort("budget")
             for row in both.iter_rows(named=True):
-                percent = 100 * (row["a_base"] / row["a"] - 1) if row["a"] else math.nan
+                percent = _gain(row["a_base"], row["a"])
                 apart = row["low"] > row["high_base"] or row["high"] < row["low_base"]
                 rows.append({**shared, "budget": row["budget"], "percent": percent, "differs": apart})
             ours, theirs = (chosen.filter(pl.col("mechanism") == word).row(0, named=True) for word in (label, base))
-            percent = 100 * (ours["c"] / theirs["c"] - 1) if theirs["c"] else math.nan
+            percent = _gain(ours["c"], theirs["c"])
             apart = ours["low"] > theirs["high"] or ours["high"] < theirs["low"]
             rows.append({**shared, "budget": None, "percent": percent, "differs": apart})
     return pl.DataFrame(rows, schema=PERFORMANCE)
+
+
+def _gain(more: float, less: float) -> float:
+    """Percent by which one slope is steeper; a trip made shorter is disturbed as one made longer is."""
+    return 100 * (abs(more) / abs(less) - 1) if less else math.nan
 
 
 def _interval(line: Line) -> dict[str, Any]:
