@@ -1,4 +1,4 @@
-"""The predictive mechanism: speed against a plain Python loop, accuracy against geoind and anchors, and a hunt for overspending.
+"""Prediction: speed against a plain Python loop, accuracy against geoind and anchors, and a hunt for overspending.
 
 python benchmarks/geoind_predictive.py [--points N] [--traces N] [--people N]
 """
@@ -118,7 +118,7 @@ def accuracy(people: int) -> None:
     budget = np.diff(trips.offsets)
     rng = noise.secure()
     print(f"\nMean Hausdorff distance in metres, {trips.n_trips:,} trips of the demo city every 15 s, equal budgets")
-    names = ("geoind", "smoothed", "predictive", "smoothed", "anchors", "spent", "geoind / predictive")
+    names = ("geoind", "smoothed", "predictive", "smoothed", "anchors", "spent", "gain")
     print(f"{'radius, epsilon':>16}" + "".join(f"{name:>12}" for name in names))
     for radius_m, epsilon in CELLS:
         terms = {"epsilon": epsilon, "radius_m": radius_m, "max_points": 200}
@@ -146,8 +146,8 @@ def adversary(n: int, seed: int) -> Trips:
     kind, reach = np.repeat(rng.integers(0, 5, n), size), np.repeat(10 ** rng.uniform(0, 5, n), size)
     step = np.arange(len(trip)) - np.repeat(np.r_[0, np.cumsum(size)[:-1]], size)
     leap = reach * np.where(step % 2 == 0, 1, -1)
-    x = np.select([kind == 0, kind == 1, kind == 2, kind == 3], [0 * reach, leap, np.where(step > 15, leap, 0), step * reach / 40],
-                  rng.normal(0, 1, len(trip)) * reach)  # fmt: skip
+    kinds = {0: 0 * reach, 1: leap, 2: np.where(step > 15, leap, 0), 3: step * reach / 40}
+    x = np.select([kind == one for one in kinds], list(kinds.values()), rng.normal(0, 1, len(trip)) * reach)
     lat, lng = PLANE.from_xy(x, rng.normal(0, 1, len(trip)))
     return Trips(pl.DataFrame({"uid": trip, "tid": trip, "lat": lat, "lng": lng}))
 
@@ -162,7 +162,7 @@ def hunt(n: int) -> None:
         "fixed utility": {"stride": 1.0, "manager": "fixed_utility", "accuracy_m": 150.0},
         "linear": {"stride": 2.0, "predictor": "linear"},
     }
-    each = max(1, n // len(rules))
+    each = -(-n // len(rules))
     traces, worst = 0, 0.0
     for seed, (name, changes) in enumerate(rules.items()):
         most, done = 0.0, 0

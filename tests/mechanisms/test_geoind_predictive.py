@@ -21,6 +21,7 @@ from murmurate.mechanisms.geoind_predictive import PredictiveGeoIndistinguishabi
 from murmurate.mechanisms.geoind_predictive.kernel import distance_m
 from murmurate.metrics.hausdorff import paired
 from murmurate.noise import seeded
+from murmurate.noise.steps import sines
 from murmurate.spaces import Grid, Plane
 from murmurate.spaces.sphere import great_circle_m
 
@@ -266,7 +267,8 @@ def test_the_kernels_distance_is_the_great_circle():
     for reach in (3, 10_000, 1_500_000, 90_000_000):
         other_lng = lng + rng.integers(-reach, reach + 1, 400)
         other_lat = np.clip(lat + rng.integers(-reach, reach + 1, 400), -90_000_000, 90_000_000)
-        found = [distance_m(*places) for places in zip(lng, lat, other_lng, other_lat, strict=True)]
+        here = zip(lng, lat, *sines(lat), strict=True)
+        found = [distance_m(place, *there) for place, *there in zip(here, other_lng, other_lat, strict=True)]
         wanted = great_circle_m(lat / 1e6, lng / 1e6, other_lat / 1e6, other_lng / 1e6)
         assert found == pytest.approx(wanted, rel=1e-7, abs=1e-6)
 

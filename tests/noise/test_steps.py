@@ -12,7 +12,7 @@ from brackets import assert_bracketed, gamma_two_law
 from murmurate.attacks.audit import audit
 from murmurate.errors import ParameterError
 from murmurate.noise import Draws, secure, seeded, within
-from murmurate.noise.steps import passes, step_on_plane, step_on_sphere
+from murmurate.noise.steps import passes, sines, step_on_plane, step_on_sphere
 from murmurate.spaces.sphere import great_circle_m
 
 N = 20_000
@@ -59,13 +59,13 @@ def test_the_audit_accepts_the_test_and_catches_one_with_too_little_noise():
 
 
 @njit
-def sphere_steps(draws, used, lng, lat, scale_m, out_lng, out_lat):
+def sphere_steps(draws, used, place, scale_m, out_lng, out_lat):
     u, v, radius, other = draws
     done = 0
     while done < out_lng.size and used[1] < u.size:
         k = used[1]
         used[1] += 1
-        kept, x, y = step_on_sphere(lng, lat, scale_m, u[k], v[k], radius[k], other[k])
+        kept, x, y = step_on_sphere(place, scale_m, u[k], v[k], radius[k], other[k])
         if kept:
             out_lng[done], out_lat[done] = x, y
             done += 1
@@ -74,10 +74,13 @@ def sphere_steps(draws, used, lng, lat, scale_m, out_lng, out_lat):
 
 def many_sphere_steps(n, lng, lat, scale_m, rng):
     draws, out = Draws(rng), []
+    sin_lat, cos_lat = sines(np.array([lat]))[:, 0]
     while sum(len(part) for part in out) < n:
         draws.ready()
         found = np.empty((2, len(draws.u)), dtype=np.int64)
-        done = sphere_steps((draws.u, draws.v, draws.radius, draws.other), draws.used, lng, lat, scale_m, *found)
+        done = sphere_steps(
+            (draws.u, draws.v, draws.radius, draws.other), draws.used, (lng, lat, sin_lat, cos_lat), scale_m, *found
+        )
         out.append(found[:, :done].T)
     return np.concatenate(out)[:n].T / 1e6
 

@@ -160,7 +160,7 @@ class GeoIndTerms:
     def _seconds(self, private: Trips) -> Floats:
         """Seconds of each point from any zero: the released times, or the public interval."""
         if self.interval_s is not None:
-            return np.arange(private.n_points) * float(self.interval_s)
+            return np.asarray(np.arange(private.n_points) * float(self.interval_s), dtype=np.float64)
         if not private.has_time:
             raise InputError(
                 "these trips have no times, so how far people move between points is unknown.",

@@ -156,7 +156,14 @@ def exact_offset(phi, r, cos_azimuth, sin_azimuth):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def series_offset(phi, r, cos_azimuth, sin_azimuth):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """The same for r < 0.01 and latitudes within 80 degrees, without branches, so that it runs on vectors.
+    """The same for r < 0.01 and latitudes within 80 degrees, without branches, so that it runs on vectors."""
+    sin_phi = sine(phi)
+    return series_offset_at(sin_phi, math.sqrt(1.0 - sin_phi * sin_phi), r, cos_azimuth, sin_azimuth)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def series_offset_at(sin_phi, cos_phi, r, cos_azimuth, sin_azimuth):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """The same where sine and cosine of the latitude are known.
 
     In the plane of the meridian the point lies at angle psi = phi + atan(a/c). Leaving that plane by b turns the
     longitude by D with tan D = b/x and lowers the latitude: tan(phi2) = tan(psi) cos(D), so psi - phi2 is the arc tangent
@@ -167,8 +174,6 @@ def series_offset(phi, r, cos_azimuth, sin_azimuth):  # type: ignore[no-untyped-
     c = 1.0 - r2 * (1 / 2) * (1.0 - r2 * (1 / 12) * (1.0 - r2 * (1 / 30)))
     a = s * cos_azimuth
     b = s * sin_azimuth
-    sin_phi = sine(phi)
-    cos_phi = math.sqrt(1.0 - sin_phi * sin_phi)
     x = c * cos_phi - a * sin_phi
     z = c * sin_phi + a * cos_phi
     q = b / x

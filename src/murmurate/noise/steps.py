@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from murmurate.core.parameters import positive
 from murmurate.errors import ParameterError
 from murmurate.noise.directions import ATTEMPTS, Directions, nearest
-from murmurate.noise.sphere import PER_RADIAN, UDEG, exact_offset, series_offset
+from murmurate.noise.sphere import PER_RADIAN, UDEG, exact_offset, series_offset_at, sine
 from murmurate.spaces.sphere import EARTH_RADIUS_M
 
 if TYPE_CHECKING:
@@ -95,15 +95,27 @@ def passes(word, excess):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN20
     return share >= 0.5 * math.exp(max(excess, -_FARTHEST))
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def sines(lat_udeg):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Sine and cosine of latitudes in microdegrees, in bulk, for `step_on_sphere`."""
+    out = np.empty((2, lat_udeg.size))
+    for i in range(lat_udeg.size):
+        one = sine(lat_udeg[i] * UDEG)
+        out[0, i] = one
+        out[1, i] = math.sqrt(max(1.0 - one * one, 0.0))
+    return out
+
+
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def step_on_sphere(lng, lat, scale_m, north, east, radius, other):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, PLR0917
-    """One proposal from a place in microdegrees: whether it is kept, and where it leads (lng, lat)."""
-    r = radius * scale_m / EARTH_RADIUS_M
+def step_on_sphere(place, scale_m, north, east, radius, other):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, PLR0917
+    """One proposal from a place (lng, lat, sine and cosine of lat): whether it is kept, and where it leads (lng, lat)."""
+    lng, lat, sin_phi, cos_phi = place
+    r = radius * scale_m * (1.0 / EARTH_RADIUS_M)
     # sin(r)/r > 1 - r^2/6, so the sine is needed for the few that this does not keep
     if other > 1.0 - r * r / 6.0 and not (r < math.pi and other * r <= math.sin(r)):
         return False, lng, lat
     if r < 0.01 and abs(lat) <= 80_000_000:
-        up, right = series_offset(lat * UDEG, r, north, east)
+        up, right = series_offset_at(sin_phi, cos_phi, r, north, east)
     else:
         up, right = exact_offset(lat * UDEG, r, north, east)
     new_lat = min(max(lat + np.int64(nearest(up * PER_RADIAN)), -_POLE), _POLE)

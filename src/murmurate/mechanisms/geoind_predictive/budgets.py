@@ -50,7 +50,7 @@ def decide(rule, points_left, decisions_left, testing, remaining, first, last_te
         if first:
             return 0.0, GRAINS, 0.0
         ratio = rule.published_test / GRAINS
-        noise = math.floor(remaining / points_left / (1.0 + ratio))
+        noise = math.floor(remaining / (points_left * (1.0 + ratio)))
         test = math.floor(noise * ratio)
         # l is the radius times the last test budget over this one
         return test, noise, last_test / max(test, 1.0) * noise * rule.epsilon_per_grain
@@ -61,7 +61,7 @@ def decide(rule, points_left, decisions_left, testing, remaining, first, last_te
         # drawn without a test; as much is kept for each later draw
         noise = remaining / (decisions_left + (decisions_left - 1.0) * share)
     else:
-        noise = remaining / decisions_left / ((1.0 - (rate if rule.running_rate else 0.0)) + share)
+        noise = remaining / (decisions_left * ((1.0 - rate) + share))
     noise = math.floor(min(noise, remaining))
     if first:  # there is nothing to repeat yet, so the first point is always drawn
         return 0.0, max(noise, 1.0), 0.0

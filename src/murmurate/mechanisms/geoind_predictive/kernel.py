@@ -20,7 +20,6 @@ from murmurate.mechanisms.geoind_predictive.budgets import (
     decide,
 )
 from murmurate.mechanisms.geoind_predictive.predictors import MOST, weight
-from murmurate.noise.sphere import sine
 from murmurate.noise.steps import passes, step_on_plane, step_on_sphere
 from murmurate.spaces.sphere import EARTH_RADIUS_M
 
@@ -39,21 +38,20 @@ def start(state, budget):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN20
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def distance_m(lng, lat, other_lng, other_lat):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Great-circle metres between places in microdegrees; by series where they are near, as they nearly always are."""
+def distance_m(place, other_lng, other_lat):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Great-circle metres from a place (lng, lat, sine and cosine of lat) in microdegrees; by series where they are near."""
+    lng, lat, sin_lat, cos_lat = place
     up, right = (other_lat - lat) * _HALF_UDEG, (other_lng - lng) * _HALF_UDEG
-    middle = (lat + other_lat) * _HALF_UDEG
     if abs(up) < 0.01 and abs(right) < 0.01:
-        # sin^2(dphi/2) + cos(phi1) cos(phi2) sin^2(dlambda/2), and cos cos = cos^2(middle) - sin^2(dphi/2)
-        sin_up = up * (1.0 - up * up / 6.0 * (1.0 - up * up / 20.0))
-        sin_right = right * (1.0 - right * right / 6.0 * (1.0 - right * right / 20.0))
-        across, along = sin_up * sin_up, sin_right * sin_right
-        sin_middle = sine(middle)
-        half = across + (1.0 - sin_middle * sin_middle - across) * along
+        # sin^2(up) + cos(lat) cos(lat + 2 up) sin^2(right), the squares of sines by their series
+        across = up * up * (1.0 - up * up * (1 / 3) * (1.0 - up * up * (2 / 15)))
+        along = right * right * (1.0 - right * right * (1 / 3) * (1.0 - right * right * (2 / 15)))
+        sin_twice = 2.0 * up * (1.0 - up * up * (2 / 3) * (1.0 - up * up * (1 / 5) * (1.0 - up * up * (2 / 21))))
+        half = across + cos_lat * (cos_lat * (1.0 - 2.0 * across) - sin_lat * sin_twice) * along
         chord = math.sqrt(max(half, 0.0))
-        return 2.0 * EARTH_RADIUS_M * chord * (1.0 + half / 6.0 * (1.0 + half * 9.0 / 20.0))
+        return 2.0 * EARTH_RADIUS_M * chord * (1.0 + half * (1 / 6) * (1.0 + half * (9 / 20)))
     across, along = math.sin(up) ** 2, math.sin(right) ** 2
-    half = across + (math.cos(middle) ** 2 - across) * along
+    half = across + (math.cos((lat + other_lat) * _HALF_UDEG) ** 2 - across) * along
     return 2.0 * EARTH_RADIUS_M * math.asin(math.sqrt(min(max(half, 0.0), 1.0)))
 
 
@@ -99,11 +97,13 @@ def run(traces, rule, terms, randomness, marks, out):  # type: ignore[no-untyped
     that is paid for and not yet made is `DUE`. A trip that begins takes its grains from `budgets`, and what one has spent
     when its points are done is left there. One long function, because calls that hand arrays on would cost more than the work.
     """
-    offsets, x, y, points, decisions, tests, budgets = traces
+    grain_m, step_m, predictor_rule, window = terms
+    offsets, x, y, sines_of_y, points, decisions, tests, budgets = traces
+    sin_y, cos_y = sines_of_y[0], sines_of_y[1]
+    per_grain_m = 1.0 / grain_m
     words, u, v, radius, other, used = randomness
     place, state = marks
     out_x, out_y, out_scale = out
-    grain_m, step_m, predictor_rule, window = terms
     on_sphere = step_m == 0.0
     word, direction = used[0], used[1]
     trip, at = place[0], place[1]
@@ -132,7 +132,7 @@ def run(traces, rule, terms, randomness, marks, out):  # type: ignore[no-untyped
                         state[REMAINING],
                         state[REPORTS] == 0.0,
                         state[LAST_TEST],
-                        state[PASSES] / max(state[TESTS], 1.0),
+                        state[PASSES] / max(state[TESTS], 1.0) if rule.running_rate else 0.0,
                     )
                     state[LAST_TEST] = test if state[REPORTS] > 0.0 else rule.published_test
                     state[DECISIONS] += 1.0
@@ -141,10 +141,10 @@ def run(traces, rule, terms, randomness, marks, out):  # type: ignore[no-untyped
                         state[REMAINING] -= test
                         state[TESTS] += 1.0
                         if on_sphere:
-                            apart = distance_m(x[at], y[at], ahead_x, ahead_y)
+                            apart = distance_m((x[at], y[at], sin_y[at], cos_y[at]), ahead_x, ahead_y)
                         else:
                             apart = math.hypot(float(x[at] - ahead_x), float(y[at] - ahead_y)) * step_m
-                        if passes(words[word], (apart / grain_m - limit / noise) * test):
+                        if passes(words[word], apart * per_grain_m * test - limit * test / noise):
                             noise = 0.0
                             state[PASSES] += 1.0
                             _remember(state, window, ahead_x, ahead_y)
@@ -163,8 +163,9 @@ def run(traces, rule, terms, randomness, marks, out):  # type: ignore[no-untyped
                         return False
                     kept, new_x, new_y = True, x[at], y[at]
                     if on_sphere:
+                        place_here = (x[at], y[at], sin_y[at], cos_y[at])
                         kept, new_x, new_y = step_on_sphere(
-                            x[at], y[at], scale_m, u[direction], v[direction], radius[direction], other[direction]
+                            place_here, scale_m, u[direction], v[direction], radius[direction], other[direction]
                         )
                     else:
                         new_x, new_y = step_on_plane(

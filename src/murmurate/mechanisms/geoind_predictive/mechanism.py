@@ -19,7 +19,7 @@ from murmurate.mechanisms.geoind_predictive import budgets, kernel
 from murmurate.mechanisms.geoind_predictive.predictors import predictor
 from murmurate.mechanisms.geoind_terms import KNOWN, WORD, GeoIndTerms, check_stride, decisions_for
 from murmurate.noise import Draws
-from murmurate.noise.steps import WIDEST_SCALE_M
+from murmurate.noise.steps import WIDEST_SCALE_M, sines
 from murmurate.spaces import Plane
 
 if TYPE_CHECKING:
@@ -240,12 +240,14 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
 
     def advance(self, traces: tuple[Any, ...], draws: Draws, state: Floats, out: tuple[Integers, Integers, Floats]) -> None:
         """Run the kernel over these traces to their end, with as much randomness as it asks for."""
+        offsets, x, y, *planned = traces
+        known = (offsets, x, y, sines(y) if self.space is None else np.empty((2, 0)), *planned)
         marks = np.zeros(2, dtype=np.int64), state
         done = False
         while not done:
             draws.ready()
             randomness = (draws.words, draws.u, draws.v, draws.radius, draws.other, draws.used)
-            done = kernel.run(traces, self.rule(), self.terms(), randomness, marks, out)
+            done = kernel.run(known, self.rule(), self.terms(), randomness, marks, out)
 
     def session(self, *, points: int, path: Path | None = None, rng: Rng | None = None) -> Session:
         """A trace reported point by point, of `points` points at most; with a path its account survives a crash."""

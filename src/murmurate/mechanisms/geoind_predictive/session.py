@@ -46,9 +46,9 @@ class Session:
         self._draws = Draws(self._rng, block=32)
         steps_m = (mechanism.interval_s or 0.0) * mechanism.speed_kmh / 3.6
         sizes = np.array([float(points)])
-        self._grains, decisions, tests = mechanism.plan(sizes, np.array([steps_m]))
+        grains, decisions, tests = mechanism.plan(sizes, np.array([steps_m]))
         self._planned = (sizes, decisions, tests)
-        self._budget = float(self._grains[0])
+        self._budget = float(grains[0])
 
     @classmethod
     def begin(
@@ -119,7 +119,8 @@ class Session:
         x, y = self.mechanism._snapped(np.array([lat]), np.array([lng]))
         out = np.empty(1, dtype=np.int64), np.empty(1, dtype=np.int64), np.empty(1)
         once = np.array([0, 1], dtype=np.int64)
-        self.mechanism.advance((once, x, y, *self._planned, self._grains.copy()), self._draws, self._state, out)
+        left = self._state[budgets.REMAINING : budgets.REMAINING + 1].copy()  # a trace that begins, begins with what is left
+        self.mechanism.advance((once, x, y, *self._planned, left), self._draws, self._state, out)
         if self.path is not None:
             self._broken = True
             self._save()
