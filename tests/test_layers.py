@@ -17,6 +17,7 @@ LAYERS = [
     {"attacks"},
     {"evaluate", "attack", "study", "listing", "review"},
     {"report"},
+    {"tour"},
     {"cli"},
     {"__main__"},
 ]

@@ -56,13 +56,18 @@ def evaluate(
             json or internal / "evaluation.json",
             {"release_id": found.release.manifest.release_id, "note": found.note, **result.to_json()},
         )
-        write_report(html or internal / "report.html", found, result, public=public)
+        page = html or internal / ("report-public.html" if public else "report.html")
+        write_report(page, found, result, public=public)
     _scores(result.scores)
     _skipped(result.skipped)
     if found.note:
         typer.echo(found.note, err=True)
-    typer.echo(f"Scores: {json or internal / 'evaluation.json'}\nReport: {html or internal / 'report.html'}")
-    typer.echo("Both are internal: they were computed from private data.")
+    typer.echo(f"Scores: {json or internal / 'evaluation.json'}\nReport: {page}")
+    typer.echo(
+        "The report is the public edition, made from the release alone. The scores are internal."
+        if public
+        else "Both are internal: they were computed from private data."
+    )
 
 
 def attack(

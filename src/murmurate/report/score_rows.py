@@ -35,6 +35,8 @@ class Row:
     note: str
     quality: float | None = None
     """1 perfect ... 0 useless, for scores that have both ends; drawn as a bar."""
+    success: tuple[float, float] | None = None
+    """For attacks whose value is a share: the share that succeeds, and by chance."""
     minor: bool = False
     """Shown only when a reader opens the full list."""
 
@@ -121,6 +123,7 @@ def row(score: Score, label: str | None = None) -> Row:
         chance="" if score.chance is None else number(score.chance, score.unit),
         note=score.note,
         quality=_quality(score),
+        success=_success(score),
         minor=score.name.endswith(_STATISTICS) or ".hour_" in score.name,
     )
 
@@ -153,3 +156,9 @@ def _quality(score: Score) -> float | None:
     end = math.log(2) if last in _NATURAL else math.sqrt(math.log(2)) if score.name in _ROOTS else 1.0
     share = min(1.0, max(0.0, score.value / end))
     return {"lower": 1 - share, "higher": share}.get(score.better)
+
+
+def _success(score: Score) -> tuple[float, float] | None:
+    if score.chance is None or score.unit or not (0 <= score.value <= 1 and 0 <= score.chance <= 1):
+        return None
+    return score.value, score.chance

@@ -46,6 +46,7 @@ MEANINGS: dict[str, Meaning] = {
         "Counts per cell", "By how much are counts of single cells off?", "0 is exact; 1 is off by all"
     ),
     "range_queries": Meaning("Counts in areas", "By how much are counts of larger areas off?", "0 is exact; 1 is off by all"),
+    "od_queries": Meaning("Counts between areas", "By how much are counts of trips from area to area off?", "0 is exact"),
     "top_places": Meaning("Busiest places", "Which of the busiest places are still among the busiest?", _ALL),
     "hot_spots": Meaning("Hot spots", "Do the hot spots stay where they are?", "overlap 1, share_change 0"),
     "gyration": Meaning("Spread of trips", "Do trips spread as far around their middle?", "0 for the changes"),
@@ -65,6 +66,10 @@ MEANINGS: dict[str, Meaning] = {
     "adatrace_length": Meaning("AdaTrace: length error", "Are trips as long?", _NATS),
     "dpmobility_visits": Meaning("dp-mobility-report: visits", "Are trip ends alike?", "0 for distances; coverage 1"),
     "dpmobility_od": Meaning("dp-mobility-report: flows", "Are pairs of ends alike?", "0 for distances; coverage 1"),
+    "day_visits": Meaning("Days: visits", "Are places as popular, over whole days?", "0 for distances; coverage 1"),
+    "day_time_allocation": Meaning("Days: time at the main places", "Is the day split alike between main places?", _ZERO),
+    "day_mobility": Meaning("Days: moves", "Do people move between places alike?", "1 is alike, 0 has nothing in common"),
+    "day_semantics": Meaning("Days: ways of life", "Do days resemble one another as they did?", "correlation 1, gap 0"),
 }
 """One entry a metric; a test holds this."""
 
@@ -72,7 +77,9 @@ FAMILIES = {
     "trips": "Trips",
     "flows": "Flows",
     "density": "Places and times",
+    "queries": "Counts between areas",
     "patterns": "Frequent routes",
+    "days": "Days and ways of life",
     "adatrace": "As AdaTrace measures",
     "dpmobility": "As dp-mobility-report measures",
 }

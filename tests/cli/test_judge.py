@@ -1,0 +1,138 @@
+"""`evaluate`, `attack` and `demo` as a user meets them: files, pages, faults and exit codes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+
+import polars as pl
+import pytest
+
+from murmurate.cli import main
+from murmurate.demo import city
+
+SETTINGS = ("--set", "epsilon=1", "--set", "radius_m=100", "--set", "max_points=100")
+FEW = ("--metric", "visits", "--metric", "length", "--metric", "point_displacement")
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """The command line in this process: exit code, standard output, standard error."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["murmurate", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def released(run, tmp_path):
+    """trips.parquet, its release and the ledger that was charged."""
+    trips = city(people=8, days=2, seed=5, interval_s=60, across_km=4.0).trips
+    trips.table.write_parquet(tmp_path / "trips.parquet")
+    source, out = tmp_path / "trips.parquet", tmp_path / "out"
+    code, _, err = run("release", "geoind", "--in", source, "--out", out, *SETTINGS, "--ledger", tmp_path / "l.sqlite")
+    assert code == 0, err
+    return tmp_path
+
+
+def judge(folder, command="evaluate", *more):
+    return (command, folder / "out", "--against", folder / "trips.parquet", "--ledger", folder / "l.sqlite", *more)
+
+
+def test_scores_and_report_go_beside_the_ledger_and_never_into_the_release(run, released):
+    before = sorted(path.name for path in (released / "out").iterdir())
+    code, out, err = run(*judge(released, "evaluate", *FEW))
+    assert code == 0, err
+    assert "visits.jsd" in out and "point_displacement.average.mean" in out and "internal" in out
+    (inside,) = (released / "l.sqlite.internal").iterdir()
+    scores = json.loads((inside / "evaluation.json").read_text())
+    assert {"name", "value", "low", "high", "better", "chance"} <= set(scores["scores"][0])
+    assert 'class="banner internal"' in (inside / "report.html").read_text()
+    assert sorted(path.name for path in (released / "out").iterdir()) == before
+    assert run("verify", released / "out", "--ledger", released / "l.sqlite")[0] == 0
+
+
+def test_files_go_where_they_are_asked_to(run, released):
+    code, out, _ = run(
+        *judge(released, "evaluate", "--metric", "visits", "--json", released / "a.json", "--html", released / "a.html")
+    )
+    assert code == 0 and str(released / "a.html") in out
+    assert json.loads((released / "a.json").read_text())["scores"] and (released / "a.html").is_file()
+
+
+def test_the_public_edition_is_apart(run, released):
+    code, out, _ = run(*judge(released, "evaluate", "--metric", "visits", "--public"))
+    (inside,) = (released / "l.sqlite.internal").iterdir()
+    page = (inside / "report-public.html").read_text()
+    assert code == 0 and "public edition" in out
+    assert "made from the release alone" in page and 'class="banner internal"' not in page and "visits.jsd" not in page
+
+
+def test_attacks_are_run_and_shown(run, released):
+    code, out, err = run(*judge(released, "attack", "--attack", "reidentify"))
+    assert code == 0, err
+    assert "reidentify.places.top1_k1" in out
+    (inside,) = (released / "l.sqlite.internal").iterdir()
+    assert json.loads((inside / "attacks.json").read_text())["scores"]
+    assert "The adversary knows" in (inside / "attacks.html").read_text()
+
+
+def test_another_file_is_refused_until_forced(run, released):
+    table = pl.read_parquet(released / "trips.parquet")
+    table.head(table.height - 1).write_parquet(released / "trips.parquet")
+    code, _, err = run(*judge(released, "evaluate", *FEW))
+    assert code == 2 and "fingerprint" in err and "--force" in err
+    assert run(*judge(released, "evaluate", *FEW, "--force"))[0] == 0
+
+
+def test_faults_have_their_codes(run, released):
+    assert run(*judge(released, "evaluate", "--metric", "visit"))[0] == 2
+    code, _, err = run(*judge(released, "attack", "--attack", "reidentif"))
+    assert code == 2 and "reidentify" in err
+    shutil.move(released / "out" / "manifest.json", released / "manifest.json")
+    code, _, err = run(*judge(released))
+    assert code == 4 and "manifest.json" in err
+    manifest = json.loads((released / "manifest.json").read_text())
+    (released / "out" / "manifest.json").write_text(json.dumps({**manifest, "format": 99}))
+    code, _, err = run(*judge(released, "attack"))
+    assert code == 4 and "99" in err
+
+
+def test_the_demo_prints_a_table_and_where_to_look(run, tmp_path):
+    small = ("--people", 10, "--days", 2, "--only", "geoind")
+    code, out, err = run("demo", "--out", tmp_path / "demo", *small)
+    assert code == 0, err
+    assert "geo-indistinguishability per trip" in out and "Difference of the maps of visits" in out
+    assert str(tmp_path / "demo" / "report.html") in out and "done: geoind" in err
+    code, _, err = run("demo", "--out", tmp_path / "demo", *small)
+    assert code == 2 and "exists already" in err
+
+
+@pytest.mark.data
+def test_real_taxi_trips_are_judged(run, data_dir, tmp_path):
+    source = data_dir / "sf_taxi_dploc200_trips.parquet"
+    if not source.is_file():
+        pytest.skip("the taxi trips are not among the real data")
+    some = pl.read_parquet(source)
+    first = some.columns[0]
+    some.filter(pl.col(first).is_in(some[first].unique().sort().head(20).implode())).write_parquet(tmp_path / "trips.parquet")
+    code, _, err = run(
+        "release",
+        "geoind",
+        "--in",
+        tmp_path / "trips.parquet",
+        "--out",
+        tmp_path / "out",
+        *SETTINGS,
+        "--ledger",
+        tmp_path / "l.sqlite",
+    )
+    assert code == 0, err
+    code, out, err = run(*judge(tmp_path, "evaluate", *FEW, "--html", tmp_path / "report.html"))
+    assert code == 0, err
+    assert "visits.jsd" in out and (tmp_path / "report.html").read_text().count('class="map"') == 7

@@ -1,0 +1,61 @@
+"""Releases side by side: one table, the best marked, other kinds with their files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from murmurate.core.release import Release
+from murmurate.core.score import Score
+from murmurate.errors import InputError
+from murmurate.evaluate import Evaluation
+from murmurate.report.compare import Entry, attack_table, score_table, write_comparison
+
+
+def entry(judged, name, scores=(), attacks=(), kind="trips"):
+    release = judged.review.release
+    manifest = replace(release.manifest, mechanism=name, kind=kind)
+    return Entry(Release(release.folder, manifest), Evaluation(tuple(scores)), Evaluation(tuple(attacks)) if attacks else None)
+
+
+def test_the_best_of_a_row_is_marked_and_ties_are_shared(judged):
+    entries = [
+        entry(judged, "a", [Score(name="visits.jsd", value=0.1, better="lower"), Score(name="trip_size", value=0.5)]),
+        entry(judged, "b", [Score(name="visits.jsd", value=0.1, better="lower")]),
+        entry(judged, "c", [Score(name="visits.jsd", value=0.3, better="lower")]),
+        entry(judged, "d", [Score(name="visits.jsd", value=float("nan"), better="lower")]),
+    ]
+    visits, size = score_table(entries).rows
+    assert visits[0] == "Difference of the maps of visits" and visits[1] == "lower is better"
+    assert [cell.best for cell in visits[2]] == [True, True, False, False]
+    assert [cell.text for cell in size[2]] == ["0.5", "–", "–", "–"] and not any(cell.best for cell in size[2])
+
+
+def test_attacks_are_best_near_chance(judged):
+    def found(value):
+        return [Score(name="new.share", value=value, chance=0.5, better="closer_to_chance")]
+
+    entries = [entry(judged, "a", attacks=found(0.9)), entry(judged, "b", attacks=found(0.45)), entry(judged, "c")]
+    ((words, better, cells),) = attack_table(entries).rows
+    assert (words, better) == ("new: share", "safer near chance")
+    assert [cell.best for cell in cells] == [False, True, False] and cells[0].text == "0.9 (chance 0.5)"
+    assert attack_table([entry(judged, "c")]) is None
+
+
+def test_the_page_shows_every_release(judged, tmp_path):
+    entries = [entry(judged, "one", judged.evaluation.scores, judged.attacked.scores), entry(judged, "roads", kind="network")]
+    path = write_comparison(
+        tmp_path / "c.html", entries, judged.town.trips, grid=judged.town.grid(400), base=judged.base, demo=True
+    )
+    page = path.read_text(encoding="utf-8")
+    assert 'class="banner demo"' in page and 'class="banner internal"' not in page
+    assert page.count('class="map"') == 2 + 1 + 2 + 2, "density, change, flows and trips of the original and of one release"
+    assert "roads" in page and "data.parquet" in page and "<script" not in page
+    inside = write_comparison(tmp_path / "i.html", entries, judged.town.trips, grid=judged.town.grid(400)).read_text()
+    assert 'class="banner internal"' in inside
+
+
+def test_nothing_to_compare_is_refused(judged, tmp_path):
+    with pytest.raises(InputError):
+        write_comparison(tmp_path / "c.html", [], judged.town.trips, grid=judged.town.grid(400))
