@@ -61,9 +61,7 @@ def trips_of(days: DailyTraces, grid: Grid = GRID, *, every: int = 1) -> Trips:
     step = np.arange(0, steps, every)
     lat, lng = grid.centre(days.place[:, step].ravel())
     midnight = datetime(2026, 3, 2, tzinfo=UTC)
-    when = [
-        midnight + timedelta(days=int(day), minutes=20 * int(at) + 9) for day in days.day for at in step
-    ]
+    when = [midnight + timedelta(days=int(day), minutes=20 * int(at) + 9) for day in days.day for at in step]
     return Trips(
         pl.DataFrame(
             {

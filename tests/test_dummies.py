@@ -98,10 +98,12 @@ def test_outside_the_grid_nothing_is_sent(pool):
     with pytest.raises(InputError, match="outside"):
         dummies.at(NOON, 0.0, 0.0)
     with pytest.raises(ParameterError, match="time zone"):
-        dummies.at(datetime(2026, 3, 2), 60.01, 24.01)  # noqa: DTZ001
+        dummies.at(datetime(2026, 3, 2), 60.01, 24.01)
 
 
-@pytest.mark.parametrize("changes", [{"k": 0}, {"k": 301}, {"device": b"short"}, {"device": "text of enough length"}, {"by": "luck"}])
+@pytest.mark.parametrize(
+    "changes", [{"k": 0}, {"k": 301}, {"device": b"short"}, {"device": "text of enough length"}, {"by": "luck"}]
+)
 def test_senseless_choices_are_refused(pool, changes):
     with pytest.raises(ParameterError):
         choose(pool, **{"k": 3, "device": DEVICE, **changes})

@@ -51,10 +51,10 @@ def trips():
 
 def test_all_attacks_at_once(trips):
     found = attack(trips, trips, pairing=np.arange(120))
-    assert not found.skipped
+    assert set(found.skipped) == {"localise"}  # for releases of whole days
     names = [score.name for score in found]
     assert len(set(names)) == len(names)
-    assert {name.split(".")[0] for name in names} == set(NAMES)
+    assert {name.split(".")[0] for name in names} == set(NAMES) - {"localise"}
     for score in found:
         assert score.note
         assert score.family

@@ -61,7 +61,10 @@ def test_stays_have_an_end():
 def test_days_are_local_days():
     evening = seen([(0, 21.0, 5), (0, 23.5, 5), (1, 0.5, 5), (1, 2.0, 5)])
     assert len(set(traces(evening, min_coverage=0.05).day.tolist())) == 2
-    assert traces(Trips(evening.table, time_zone="UTC"), min_coverage=0.05).day.tolist() != traces(evening, min_coverage=0.05).day.tolist()
+    assert (
+        traces(Trips(evening.table, time_zone="UTC"), min_coverage=0.05).day.tolist()
+        != traces(evening, min_coverage=0.05).day.tolist()
+    )
 
 
 def test_people_do_not_fill_each_others_days():

@@ -100,9 +100,7 @@ def test_one_mapping_for_all_periods_is_the_best_there_is(some):
         for v in range(7):
             one, share, _, _ = tables(place[u])
             two = tables(place[v])[0]
-            best = max(
-                (share[:, None] * np.minimum(one, two[:, list(order)])).sum() for order in permutations(range(PLACES))
-            )
+            best = max((share[:, None] * np.minimum(one, two[:, list(order)])).sum() for order in permutations(range(PLACES)))
             value, to = by_visits(made, u, made, v)
             assert value == pytest.approx(best)
             assert value <= semantic_visits(made, made)[u, v] + 1e-12
@@ -152,7 +150,7 @@ def test_identical_profiles_and_relabelled_copies():
         assert alike[u, u + 6] == 0
         assert by_visits(made, u, made, u + 6)[0] == pytest.approx(1)
         assert by_moves(made, u, made, u + 6)[0] == pytest.approx(1)
-        value, to = by_visits(made, u, made, u + 6)
+        _value, to = by_visits(made, u, made, u + 6)
         own = made.place[made.place_at[u] : made.place_at[u + 1]]
         assert (to == own + 50).all()
 

@@ -30,7 +30,7 @@ KNOWLEDGE: Mapping[str, str] = {
     "fewest_moves": "links the sets into traces, takes the one that moves least",
     "least_likely": "links the sets into traces, takes the least likely one under the aggregate",
     "most_likely": "links the sets into traces, takes the likeliest one under the aggregate",
-    "likelihood_ratio": "links; knows the aggregate of real people and of the fakes, takes the trace that tells them apart best",
+    "likelihood_ratio": "links; knows the aggregates of real people and of fakes, takes the trace that tells them apart best",
     "classifier": "links; trained on other people with their fakes to tell real traces from fakes",
     "another_day": "links; knows another day of this person, takes the trace most like it",
 }
@@ -67,11 +67,11 @@ class Outcome:
     """[person]: share of queries at which the place taken for true was not."""
     error_m: Floats
     """[person]: mean distance between the place taken and the true one."""
+    blind_m: float
+    """Mean distance of a blind guess among what was sent."""
 
 
-def hide(
-    true: Places, fakes: Places, *, every: int = 2, generator: np.random.Generator, choose: Floats | None = None
-) -> Scene:
+def hide(true: Places, fakes: Places, *, every: int = 2, generator: np.random.Generator, choose: Floats | None = None) -> Scene:
     """Lay fake traces [person, fake, step] beside the true ones; a query every `every` steps (2 = 40 minutes).
 
     `choose` [person, step] between 0 and 1 makes queries sporadic: a step is queried where it is below 1 / every.
@@ -151,6 +151,7 @@ def scores(outcomes: list[Outcome], n_fakes: int) -> list[Score]:
                 name=f"localise.{outcome.name}.distance",
                 value=float(outcome.error_m.mean()),
                 better="higher",
+                chance=outcome.blind_m,
                 unit="m",
                 family="localise",
                 n=len(outcome.wrong),
@@ -183,4 +184,5 @@ def _with_own_profile(scene: Scene, aggregate: Aggregate, other_day: Places, gap
 def _outcome(name: str, guess: Places, scene: Scene, aggregate: Aggregate) -> Outcome:
     wrong = (guess != scene.true).mean(axis=1)
     distance = aggregate.distance_m(guess.ravel(), scene.true.ravel()).reshape(guess.shape).mean(axis=1)
-    return Outcome(name, wrong, distance)
+    sent = aggregate.distance_m(scene.sent.ravel(), np.repeat(scene.true.ravel(), scene.sent.shape[2]))
+    return Outcome(name, wrong, distance, float(sent.mean()))

@@ -23,9 +23,7 @@ _BINS = 6
 _RIDGE = 2.0
 
 
-def features(
-    linked: Places, aggregate: Aggregate, log_step: Floats, against: Floats | None, query: Integers
-) -> Floats:
+def features(linked: Places, aggregate: Aggregate, log_step: Floats, against: Floats | None, query: Integers) -> Floats:
     """[person, trace, feature]"""
     hour = query * 24.0 / 72.0
     other = log_step if against is None else against
@@ -36,7 +34,7 @@ def fit_choice(told: Floats, truly: Integers) -> Callable[[Floats], Floats]:
     """A conditional logit over the traces of one person: which of them is real, from binned features."""
     from scipy.optimize import minimize
 
-    people, size, n = told.shape
+    people, _size, n = told.shape
     flat = told.reshape(-1, n)
     edges = np.quantile(flat, np.linspace(0, 1, _BINS + 1)[1:-1], axis=0)
     centre, spread = flat.mean(axis=0), flat.std(axis=0) + 1e-9

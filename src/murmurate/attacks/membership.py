@@ -173,5 +173,3 @@ def _score(name: str, values: Floats, member: NDArray[np.bool_], note: str) -> S
         n=n,
         note=note,
     )
-
-

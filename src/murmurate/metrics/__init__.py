@@ -70,6 +70,10 @@ METRICS: dict[str, Metric] = {
     "adatrace_length": _metric("adatrace"),
     "dpmobility_visits": _metric("dpmobility"),
     "dpmobility_od": _metric("dpmobility"),
+    "day_visits": _metric("semantics", "time"),
+    "day_time_allocation": _metric("semantics", "time"),
+    "day_mobility": _metric("semantics", "time"),
+    "day_semantics": _metric("semantics", "time"),
 }
 """Name -> where it lives and what it needs. One line a metric, one entry each in docs/metrics.md."""
 

@@ -87,7 +87,7 @@ def _part(profiles: Profiles, visited: Integers, level: Level, seed: int, pairs:
     return _join(
         np.ascontiguousarray(pairs), at, len(visited), profiles.place_at, profiles.visit, profiles.period_share,
         profiles.row_at, profiles.row_key, profiles.row_weight, profiles.entry_at, profiles.entry_to, profiles.entry,
-        level == "moves", seed,
+        level == "moves", np.random.default_rng(seed),
     )  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def _join(  # noqa: PLR0917
     entry_to: Integers,
     entry: Floats,
     moves: bool,
-    seed: int,
+    generator: np.random.Generator,
 ) -> tuple[Floats, Floats]:
     weight = np.zeros((size, size))
     chances = np.zeros((size, size))
@@ -123,7 +123,7 @@ def _join(  # noqa: PLR0917
                 entry_to[entry_at[a] : entry_at[b]], entry[entry_at[a] : entry_at[b]],
                 row_key[c:d], row_weight[c:d], entry_at[c : d + 1] - entry_at[c],
                 entry_to[entry_at[c] : entry_at[d]], entry[entry_at[c] : entry_at[d]],
-                periods, STARTS, 0, seed,
+                periods, STARTS, 0, generator,
             )  # fmt: skip
         else:
             to = assign(gain)
@@ -148,7 +148,7 @@ def usage_classes(graph: LocationGraph, *, n_classes: int = 0, seed: int = 0) ->
         raise InputError(f"usage classes need at least 2 visited places; got {size}.")
     affinity = np.divide(graph.weight, graph.chances, out=np.zeros_like(graph.weight), where=graph.chances > 0)
     np.fill_diagonal(affinity, 0.0)
-    vectors = _spectrum(affinity, min(size, max(CRITERION) if not n_classes else n_classes))
+    vectors = _spectrum(affinity, min(size, n_classes if n_classes else max(CRITERION)))
     if n_classes:
         return _cluster(vectors, min(n_classes, size), seed)
     tried = [k for k in CRITERION if k < size] or [2]

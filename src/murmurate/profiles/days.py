@@ -40,7 +40,9 @@ class DailyTraces:
     def __post_init__(self) -> None:
         rows = len(self.person)
         if self.place.ndim != 2 or not rows == len(self.day) == len(self.place) == len(self.coverage):
-            raise InputError(f"a daily trace is a row of steps for each person and day; got {self.place.shape} and {rows} rows.")
+            raise InputError(
+                f"a daily trace is a row of steps for each person and day; got {self.place.shape} and {rows} rows."
+            )
         if self.place.size and (self.place.min() < 0 or self.place.max() >= self.n_places):
             raise InputError(
                 f"places are 0 to {self.n_places - 1:,}; found {int(self.place.min())} to {int(self.place.max())}. "
@@ -139,7 +141,7 @@ def daily_traces(
 
 
 @njit(cache=True)
-def _surrounding(  # noqa: PLR0917
+def _surrounding(
     seen_us: Integers, first: Integers, of_person: Integers, midnight_us: Integers, middle: Integers
 ) -> tuple[Integers, Integers]:
     """The last point at or before each step's middle (-1: none of this person) and the first one after (len: none)."""

@@ -41,7 +41,7 @@ def by_moves(
     whole("starts", starts, at_least=0)
     value, to = _search(
         *_own_visits(one, u), _own_visits(two, v)[0], *_rows(one, u), *_rows(two, v), one.periods,
-        starts, PROPOSALS if search == "metropolis" else 0, seed,
+        starts, PROPOSALS if search == "metropolis" else 0, np.random.default_rng(seed),
     )  # fmt: skip
     places = two.place[two.place_at[v] : two.place_at[v + 1]]
     return float(value), np.where((to >= 0) & (to < len(places)), places[np.clip(to, 0, len(places) - 1)], -1)
@@ -142,7 +142,7 @@ def _search(  # noqa: PLR0917
     periods: int,
     starts: int,
     proposals: int,
-    seed: int,
+    generator: np.random.Generator,
 ) -> tuple[float, Integers]:
     n, m = len(visit), len(other_visit)
     slots = max(n, m)
@@ -185,16 +185,17 @@ def _search(  # noqa: PLR0917
                 spare += 1
             to[r] = spare
             taken[spare] = True
-    np.random.seed(seed)
     best, best_to = -1.0, to.copy()
     for start in range(starts + 1):
         if start:
-            to = np.random.permutation(slots)
+            to = np.argsort(generator.random(slots))
         value = 0.0
         for k in range(moves):
             value += mass[k] * min(entry[k], theirs[group[k], to[origin[k]], to[entry_to[k]]])
         if proposals:
-            value, to = _metropolis(value, to, n, touch_at, touch, origin, entry_to, group, mass, entry, theirs, proposals)
+            value, to = _metropolis(
+                value, to, n, touch_at, touch, origin, entry_to, group, mass, entry, theirs, proposals, generator
+            )
         else:
             better = True
             while better:
@@ -254,6 +255,7 @@ def _metropolis(  # noqa: PLR0917
     entry: Floats,
     theirs: NDArray[np.float64],
     proposals: int,
+    generator: np.random.Generator,
 ) -> tuple[float, Integers]:
     """Random swaps, taken when better, or worse with a chance that cools."""
     best, best_to = value, to.copy()
@@ -262,12 +264,12 @@ def _metropolis(  # noqa: PLR0917
         return best, best_to
     for step in range(proposals):
         heat = _WARMEST * (_COLDEST / _WARMEST) ** (step / proposals)
-        one = np.random.randint(n)
-        two = np.random.randint(slots)
+        one = int(generator.random() * n)
+        two = int(generator.random() * slots)
         if one == two:
             continue
         change = _swap(one, two, to, touch_at, touch, origin, entry_to, group, mass, entry, theirs)
-        if change >= 0 or np.random.random() < np.exp(change / heat):
+        if change >= 0 or generator.random() < np.exp(change / heat):
             value += change
             if value > best:
                 best, best_to = value, to.copy()

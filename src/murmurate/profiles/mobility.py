@@ -74,7 +74,10 @@ def joined(one: Profiles, two: Profiles) -> Profiles:
     }
     same = ("place", "visit", "period_share", "sorted_visit", "row_key", "row_weight", "entry_to", "entry")
     return Profiles(
-        one.n_places, one.periods, **shifted, **{name: np.concatenate([getattr(one, name), getattr(two, name)]) for name in same}
+        one.n_places,
+        one.periods,
+        **shifted,
+        **{name: np.concatenate([getattr(one, name), getattr(two, name)]) for name in same},
     )
 
 

@@ -47,9 +47,7 @@ def geographic_emd(one: Profiles, u: int, two: Profiles, v: int, *, distance: Di
 
 def semantic_visits(one: Profiles, two: Profiles) -> Floats:
     """[u, v]: eq. (10) exactly, the best mapping of each period apart: sorted visits paired in order need no solver."""
-    return _semantic_visits(
-        one.sorted_at, one.sorted_visit, one.period_share, two.sorted_at, two.sorted_visit, one.periods
-    )
+    return _semantic_visits(one.sorted_at, one.sorted_visit, one.period_share, two.sorted_at, two.sorted_visit, one.periods)
 
 
 def _global_key(profiles: Profiles, person: int, row: int) -> tuple[int, int]:

@@ -58,7 +58,9 @@ def test_days_begin_at_local_midnight(model):
     assert out.table["datetime"][0].hour == 22
 
 
-@pytest.mark.parametrize("private", [trips_of(made_days(1, 1)).take_points(np.zeros(72, dtype=bool)), trips_of(made_days(2, 1), every=40)])
+@pytest.mark.parametrize(
+    "private", [trips_of(made_days(1, 1)).take_points(np.zeros(72, dtype=bool)), trips_of(made_days(2, 1), every=40)]
+)
 def test_nobody_at_all_still_gives_days(private):
     """A refusal would tell that there is nobody."""
     assert plausible(n_out=5).apply(private, seeded(1)).n_trips == 5
@@ -96,7 +98,11 @@ def test_shunned_cells_are_not_visited(model):
 
 def test_moves_are_as_long_as_measured(days):
     near = days.place.copy()
-    near[near != near[:, :1]] = (near[:, :1] + np.zeros_like(near))[near != near[:, :1]] // 10 * 10 + 9 - near[:, :1].repeat(72, 1)[near != near[:, :1]] % 10
+    near[near != near[:, :1]] = (
+        (near[:, :1] + np.zeros_like(near))[near != near[:, :1]] // 10 * 10
+        + 9
+        - near[:, :1].repeat(72, 1)[near != near[:, :1]] % 10
+    )
     short = type(days)(days.person, days.day, near, days.coverage, days.n_places)
     lengths = []
     for part in (days, short):

@@ -123,6 +123,6 @@ def test_audit_stays_below_epsilon_and_catches_a_broken_twin():
     without = made_days(4, 1)
     present = with_person(without, np.full((8, 72), 42))
     sound = evidence([gather(days, GRID) for days in (without, present)], 3.0)
-    assert 0.3 < audit(sound, n=6000, rng=seeded(1)).value <= 3.0
+    assert 0.3 < audit(sound, n=3000, rng=seeded(1)).value <= 3.0
     broken = evidence([each_day_a_person(days) for days in (without, present)], 3.0)
-    assert audit(broken, n=6000, rng=seeded(1)).value > 3.0
+    assert audit(broken, n=3000, rng=seeded(1)).value > 3.0

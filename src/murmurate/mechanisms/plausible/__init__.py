@@ -88,7 +88,9 @@ class Plausible:
         whole("steps", self.steps, at_least=12, at_most=288)
         share("min_coverage", self.min_coverage, closed=True)
         if not isinstance(self.space, Grid):
-            raise ParameterError(f"plausible places days on a public grid (grid:SOUTH,WEST,NORTH,EAST:CELL_M); got {self.space!r}.")
+            raise ParameterError(
+                f"plausible places days on a public grid (grid:SOUTH,WEST,NORTH,EAST:CELL_M); got {self.space!r}."
+            )
         if self.space.n_cells > MOST_CELLS:
             raise ParameterError(f"plausible takes at most {MOST_CELLS:,} cells; this grid has {self.space.n_cells:,}.")
         whole("k", self.k, at_most=1_000_000)
@@ -141,11 +143,11 @@ class Plausible:
     def fit(self, private: Trips, rng: Rng) -> DayModel:
         """Spend epsilon once, for any number of samples; only `own` learns a model that may be kept."""
         if self.variant != "own":
-            raise ParameterError(f"only variant own learns a model that may be kept; {self.variant} is released with `release`.")
+            raise ParameterError(
+                f"only variant own learns a model that may be kept; {self.variant} is released with `release`."
+            )
         noisy = gather(self.days(private), self.space).measured(self.epsilon, rng)
-        return DayModel.fit(
-            noisy, self.space, epsilon=self.epsilon, steps=self.steps, time_zone=private.time_zone, rng=rng
-        )
+        return DayModel.fit(noisy, self.space, epsilon=self.epsilon, steps=self.steps, time_zone=private.time_zone, rng=rng)
 
     def load(self, path: Path) -> DayModel:
         """Read back a fitted model."""

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -65,7 +66,7 @@ class DayModel:
 
     def save(self, path: Path) -> None:
         """Write `model.npz` and `model.json` into a folder."""
-        arrays = {
+        arrays: dict[str, NDArray[Any]] = {
             "start": self.rhythm.start,
             "hazard": self.rhythm.hazard,
             "heading": self.rhythm.heading,
@@ -75,7 +76,7 @@ class DayModel:
             "other": self.map.other,
             "pull": self.map.pull,
         }
-        np.savez_compressed(path / ARRAYS, **arrays)
+        np.savez_compressed(path / ARRAYS, allow_pickle=False, **arrays)
         values = {
             "format": FORMAT,
             "grid": self.grid.spec(),

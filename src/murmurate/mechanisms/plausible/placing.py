@@ -121,9 +121,7 @@ def expected_counts(noisy: Floats, scale: float, prior: Floats) -> Floats:
 
 
 @njit(cache=True)
-def _expected_counts(  # noqa: PLR0917
-    noisy: Floats, scale: float, prior: Floats, shape: float, log_gamma: float
-) -> tuple[Floats, float]:
+def _expected_counts(noisy: Floats, scale: float, prior: Floats, shape: float, log_gamma: float) -> tuple[Floats, float]:
     """The means on a fine logarithmic grid, and the log probability of the noisy counts."""
     points = 120
     out = np.empty(len(noisy))
@@ -186,7 +184,7 @@ def _place_days(  # noqa: PLR0917
             joined[one, two] = joined[two, one] = one != two
         at = result[row]
         at[:n] = -1
-        for sweep in range(sweeps + 1):
+        for _sweep in range(sweeps + 1):
             for mine in range(n):
                 base = main if mine == 0 else other
                 for place in range(n_places):

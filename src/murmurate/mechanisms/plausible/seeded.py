@@ -44,9 +44,7 @@ def recombine(days: DailyTraces, settings: Plausible, rng: Rng) -> Places:
     main, other = cells[:half] + 1e-9, cells[half:] + 1e-9
     jumps = exact.values["jumps"] / UNIT + 1e-6
     rhythm = FixedDays(label, n_labels)
-    chart = calibrated(
-        settings.space, rhythm, main / main.sum(), other / other.sum(), jumps / jumps.sum(), generator=generator
-    )
+    chart = calibrated(settings.space, rhythm, main / main.sum(), other / other.sum(), jumps / jumps.sum(), generator=generator)
     return chart.place(label, n_labels, generator, shunned=seeds)
 
 

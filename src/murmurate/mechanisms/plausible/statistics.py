@@ -73,9 +73,7 @@ class Statistics:
     def measured(self, epsilon: float, rng: Rng) -> Statistics:
         """The same with discrete Laplace noise: epsilon in all, split by `SHARES`."""
         scales = {name: noise_scale(name, epsilon) * UNIT for name in SHARES}
-        return Statistics(
-            {name: laplace_integers(self.values[name], scale=scales[name], rng=rng) for name in SHARES}
-        )
+        return Statistics({name: laplace_integers(self.values[name], scale=scales[name], rng=rng) for name in SHARES})
 
     def people(self, name: str) -> NDArray[np.float64]:
         """A statistic in people rather than units."""
@@ -203,18 +201,18 @@ def _gather(  # noqa: PLR0917
             moves_weight,
             max(own[8][0], PLACES_READ * n_days),
         )
-        for k in range(9):
-            sums[k][:] += own[k] * UNIT // weights[k]
+        for part, counted, weight in zip(sums, own, weights):  # noqa: B905  numba knows no strict
+            part += counted * UNIT // weight
         # places: half for the main ones, half for the time spent at others; undone in the same walk, so that memory is kept
         for row in range(bounds[person], bounds[person + 1]):
             for step in range(steps):
                 cell = np.int64(place[row, step])
-                for slot, half, weight in ((cell, by_cell, n_days), (n_cells + cell, by_cell, others)):
+                for slot, half, divisor in ((cell, by_cell, n_days), (n_cells + cell, by_cell, others)):
                     if half[slot]:
-                        cells[slot] += half[slot] * UNIT // (2 * weight)
+                        cells[slot] += half[slot] * UNIT // (2 * divisor)
                         half[slot] = 0
-                for slot, half, weight in ((region[cell], by_region, n_days), (n_regions + region[cell], by_region, others)):
+                for slot, half, divisor in ((region[cell], by_region, n_days), (n_regions + region[cell], by_region, others)):
                     if half[slot]:
-                        regions[slot] += half[slot] * UNIT // (2 * weight)
+                        regions[slot] += half[slot] * UNIT // (2 * divisor)
                         half[slot] = 0
     return regions, cells, sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7], sums[8]

@@ -32,18 +32,18 @@ STATEMENTS: Mapping[str, tuple[str, ...]] = {
         "Usage classes and the aggregate model were computed from the seeds without noise.",
         "Somebody who learns which days share a seed can tell the seed's cells from their absence. That linkage is never "
         "written, and at most {most_per_seed} days come from one seed.",
-        "Places merge past a change of class by mode {merge!r}; {smoothing:.0%} of each row of the aggregate model is smoothing.",
+        "Places merge past a change of class by mode {merge!r}; {smoothing:.0%} of each row of the aggregate is smoothing.",
     ),
 }
 
 EXPECTED_ERRORS: Mapping[str, str] = {
     "own": (
-        "Good from about 900 people times epsilon: places and moves of a day within 15 % and a divergence of sorted visits near "
-        "0.1 on the built-in city of 1,000; with 100 people, days follow public priors more than the data."
+        "Good from about 900 people times epsilon: places and moves of a day within 15 % and a divergence of sorted visits "
+        "near 0.1 on the built-in city of 1,000; with 100 people, days follow public priors more than the data."
     ),
     "own-seeded": "Days, moves and visits close to the private ones; nothing is protected by a promise.",
     "as_published": (
-        "With merging by run, days keep about 3 places and stay put more than real ones (visit divergence near 0.8); with merge "
-        "none they move like real ones (0.1) and an observer tells them from fakes more easily."
+        "Days stay put more than real ones: with merging by run they keep two or three places where people have five. The "
+        "divergence of sorted visits is 0.1 to 0.8, depending on merging."
     ),
 }

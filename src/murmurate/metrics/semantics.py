@@ -1,0 +1,235 @@
+"""Six statistics of released days (Bindschaedler and Shokri 2016, section VIII), beside the paper's baselines.
+
+(a) visits, (b) the 50 most visited places, (c) which places are among the most visited, (d) how people divide their time,
+(e) aggregate mobility, (f) semantic similarity. All compare one day of each original person with as many released days.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmurate.core.score import Better, Score
+from murmurate.core.space import Floats
+from murmurate.core.trips import Trips
+from murmurate.metrics.comparison import Comparison, NotMeasurable
+from murmurate.profiles.aggregate import MOST_PLACES, Aggregate
+from murmurate.profiles.days import STEPS, DailyTraces, daily_traces
+from murmurate.profiles.mobility import profiles_of_rows
+from murmurate.profiles.similarity import semantic_visits
+from murmurate.spaces.grid import Grid
+
+Places = NDArray[np.int32]
+
+SETS = 10
+"""Released sets drawn, each as large as the originals."""
+TOP = (10, 20, 30, 40, 50)
+SMOOTHING = 0.05
+_MOST_PEOPLE = 1000
+"""Beyond, people are drawn at random: pairs grow with the square."""
+
+
+def day_visits(comparison: Comparison) -> list[Score]:
+    """(a) and (b): sorted visits, their divergence and relative error; (c) the share of most visited places in common."""
+    real, second, sets = _days(comparison)
+    n = comparison.grid.n_cells
+    flat = np.full(n, real.size / n)
+    single = np.zeros(n)
+    single[0] = real.size
+    counts = np.bincount(real.ravel(), minlength=n).astype(np.float64)
+    made = [np.bincount(part.ravel(), minlength=n).astype(np.float64) for part in sets]
+    again = None if second is None else np.bincount(second.ravel(), minlength=n).astype(np.float64)
+    found: list[Score] = []
+    for name, measure in (("kl", visit_divergence), ("relative_error", visit_relative_error), ("top50_distance", top_distance)):
+        values = [measure(counts, part * counts.sum() / part.sum()) for part in made]
+        baselines = [("uniform", measure(counts, flat)), ("single place", measure(counts, single))]
+        if again is not None:
+            baselines.insert(0, ("another real day", measure(counts, again)))
+        found.append(_score(f"day_visits.{name}", values, "lower", baselines, len(real)))
+    for size in TOP:
+        if size <= n:
+            values = [top_coverage(counts, part, size) for part in made]
+            baselines = [("uniform", size / n)] + (
+                [] if again is None else [("another real day", top_coverage(counts, again, size))]
+            )
+            found.append(_score(f"day_visits.top{size}_coverage", values, "higher", baselines, len(real)))
+    return found
+
+
+def day_time_allocation(comparison: Comparison) -> list[Score]:
+    """(d): how much of the day people spend at their first, second and third place."""
+    real, second, sets = _days(comparison)
+    generator = comparison.generator(71)
+    found = []
+    for rank in range(3):
+        own = time_allocation(real, rank)
+        values = [allocation_divergence(own, time_allocation(part, rank)) for part in sets]
+        baselines = [
+            ("uniform", allocation_divergence(own, _evenly(real, rank))),
+            ("random", allocation_divergence(own, np.sort(generator.random(len(own))))),
+        ]
+        if second is not None:
+            baselines.insert(0, ("another real day", allocation_divergence(own, time_allocation(second, rank))))
+        found.append(_score(f"day_time_allocation.place{rank + 1}_kl", values, "lower", baselines, len(real)))
+    return found
+
+
+def day_mobility(comparison: Comparison) -> list[Score]:
+    """(e): similarity of the aggregate moves (smoothed) and visits of released days to those of the originals."""
+    real, second, sets = _days(comparison)
+    grid = comparison.grid
+    if grid.n_cells > MOST_PLACES:
+        raise NotMeasurable(f"aggregate mobility is compared on at most {MOST_PLACES:,} cells; the grid has {grid.n_cells:,}")
+    own = Aggregate.of(real, grid, grid.n_cells, smoothing=SMOOTHING)
+    others = [Aggregate.of(part, grid, grid.n_cells, smoothing=SMOOTHING) for part in sets]
+    again = None if second is None else Aggregate.of(second, grid, grid.n_cells, smoothing=SMOOTHING)
+    found = []
+    for name, measure in (("moves", move_similarity), ("visits", visit_similarity)):
+        baselines = [] if again is None else [("another real day", measure(own, again))]
+        values = [measure(own, part) for part in others]
+        found.append(
+            _score(f"day_mobility.{name}_similarity", values, "higher", baselines, len(real), f"smoothing {SMOOTHING:g}")
+        )
+    return found
+
+
+def day_semantics(comparison: Comparison) -> list[Score]:
+    """(f): whether released days are as alike, up to relabelled places, as the originals are among themselves."""
+    real, _, sets = _days(comparison)
+    n = comparison.grid.n_cells
+    own = pair_similarities(real, n)
+    made = [pair_similarities(part, n) for part in sets]
+    points = np.linspace(0.01, 0.99, 99)
+    quantiles = np.quantile(own, points)
+    fits = [float(np.corrcoef(quantiles, np.quantile(part, points))[0, 1]) for part in made]
+    gaps = [float(np.abs(quantiles - np.quantile(part, points)).mean()) for part in made]
+    means = [float(part.mean()) for part in made]
+    return [
+        _score("day_semantics.qq_correlation", fits, "higher", [], len(real)),
+        _score("day_semantics.qq_gap", gaps, "lower", [], len(real)),
+        _score("day_semantics.mean_similarity", means, "neither", [("originals", float(own.mean()))], len(real)),
+    ]
+
+
+# -- the statistics themselves ----------------------------------------------------------------------------------------
+
+
+def visit_divergence(real: Floats, made: Floats) -> float:
+    """Kullback-Leibler divergence of visits sorted by popularity; an empty place counts 0.1 visits, as in the paper.
+
+    >>> round(visit_divergence(np.array([8.0, 2.0, 0.0]), np.array([0.0, 8.0, 2.0])), 6)
+    0.0
+    """
+    one, two = (np.sort(np.where(part > 0, part, 0.1)) for part in (real, made))
+    one, two = one / one.sum(), two / two.sum()
+    return float((one * np.log(one / two)).sum())
+
+
+def visit_relative_error(real: Floats, made: Floats) -> float:
+    """Mean error of sorted visits over visits, with a floor of a thousandth of all."""
+    one, two = np.sort(real), np.sort(made)
+    return float((np.abs(one - two) / np.maximum(one, 0.001 * one.sum())).mean())
+
+
+def top_distance(real: Floats, made: Floats, size: int = 50) -> float:
+    """Total variation between the shares of visits of the `size` most visited places."""
+    one, two = (np.sort(part)[::-1][:size] for part in (real, made))
+    return float(np.abs(one / one.sum() - two / two.sum()).sum() / 2)
+
+
+def top_coverage(real: Floats, made: Floats, size: int) -> float:
+    """Share of the most visited places that are among the most visited of both."""
+    one, two = (set(np.argsort(-part, kind="stable")[:size].tolist()) for part in (real, made))
+    return len(one & two) / size
+
+
+def time_allocation(place: Places, rank: int) -> Floats:
+    """The share of the day everybody spends at their (rank + 1)-th place, sorted over people."""
+    shares = np.empty(len(place))
+    for row, day in enumerate(place):
+        spent = np.sort(np.unique(day, return_counts=True)[1])[::-1]
+        shares[row] = spent[rank] / len(day) if rank < len(spent) else 0.0
+    return np.sort(shares)
+
+
+def allocation_divergence(real: Floats, made: Floats) -> float:
+    """Divergence of two sorted allocations, each made a distribution over people; zeros count a tenth of a step."""
+    if len(made) != len(real):
+        made = np.quantile(made, np.linspace(0, 1, len(real)))
+    one, two = (np.maximum(part, 0.1 / STEPS) for part in (real, made))
+    one, two = one / one.sum(), two / two.sum()
+    return float((one * np.log(one / two)).sum())
+
+
+def move_similarity(one: Aggregate, two: Aggregate) -> float:
+    """Expected overlap of the next place, from places as the first population visits them."""
+    return float(one.visits @ np.minimum(one.steps, two.steps).sum(axis=1))
+
+
+def visit_similarity(one: Aggregate, two: Aggregate) -> float:
+    """Overlap of the two visiting distributions, by place."""
+    first, second = one.visited / one.visited.sum(), two.visited / two.visited.sum()
+    return float(np.minimum(first, second).sum())
+
+
+def pair_similarities(place: Places, n_places: int) -> Floats:
+    """Semantic similarity of all ordered pairs of different days."""
+    profiles = profiles_of_rows(place, np.arange(len(place) + 1), n_places)
+    all_pairs = semantic_visits(profiles, profiles)
+    return all_pairs[~np.eye(len(place), dtype=bool)]
+
+
+def _evenly(place: Places, rank: int) -> Floats:
+    """The paper's uniform baseline: everybody spends the same time at each of the places they visit."""
+    n = np.array([len(np.unique(day)) for day in place])
+    return np.sort(np.where(rank < n, 1 / n, 0.0))
+
+
+# -- reading both sides -----------------------------------------------------------------------------------------------
+
+
+def _days(comparison: Comparison) -> tuple[Places, Places | None, list[Places]]:
+    """One day of each original person, another of those who have one, and sets of released days as large."""
+    if not (comparison.original.trips.has_coordinates and comparison.released.trips.has_coordinates):
+        raise NotMeasurable("days need coordinates on both sides")
+    missing = comparison.missing()
+    if "time" in missing:
+        raise NotMeasurable(missing["time"])
+    generator = comparison.generator(70)
+    original = _traces(comparison.original.trips, comparison.grid)
+    released = _traces(comparison.released.trips, comparison.grid)
+    first, second = original.nth_days(0), original.nth_days(1)
+    if first.n_days < 4 or released.n_days < 4:
+        raise NotMeasurable(
+            f"whole days are compared, at least 4 a side; the originals have {first.n_days:,} people with one, the release "
+            f"{released.n_days:,} days"
+        )
+    if first.n_days > _MOST_PEOPLE:
+        chosen = np.sort(generator.permutation(first.n_days)[:_MOST_PEOPLE])
+        second = second.take(np.isin(second.person, first.person[chosen]))
+        first = first.take(chosen)
+    size = min(first.n_days, released.n_days)
+    sets = [released.place[generator.permutation(released.n_days)[:size]] for _ in range(SETS)]
+    enough = second.n_days >= first.n_days // 2
+    return first.place, second.place if enough else None, sets
+
+
+def _traces(trips: Trips, grid: Grid) -> DailyTraces:
+    return daily_traces(trips, grid, grid.n_cells)
+
+
+def _score(  # noqa: PLR0917
+    name: str, values: list[float], better: Better, baselines: list[tuple[str, float]], n: int, more: str = ""
+) -> Score:
+    beside = "; ".join(f"{what} {value:.3f}" for what, value in baselines)
+    note = f"mean and range over {len(values)} released sets of {n} days" + (f", {more}" if more else "")
+    return Score(
+        name=name,
+        value=min(max(float(np.mean(values)), min(values)), max(values)),  # a mean of equal values may be off by a rounding
+        low=float(np.min(values)),
+        high=float(np.max(values)),
+        better=better,
+        family="days",
+        n=n,
+        note=f"{note}. Beside: {beside}." if beside else f"{note}.",
+    )
