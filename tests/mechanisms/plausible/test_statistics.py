@@ -11,6 +11,7 @@ from murmurate.mechanisms.plausible.patterns import MAIN, TRAITS, label_days
 from murmurate.mechanisms.plausible.statistics import SHARES, UNIT, Statistics, gather, noise_scale, regions_of
 from murmurate.noise import secure, seeded
 from murmurate.profiles.days import DailyTraces
+from murmurate.spaces.grid import Grid
 from plausible_days import GRID, made_days, restless_person, with_person
 
 NOBODY = made_days(1, 1).take(np.zeros(1, dtype=bool))
@@ -114,15 +115,19 @@ def evidence(pair, epsilon):
     return outputs
 
 
+SMALL = Grid(60.0, 24.0, 60.026, 24.05, 1000)
+"""9 cells: an audit draws all statistics thousands of times."""
+
+
 def each_day_a_person(days: DailyTraces):
     """The planted fault: days are not averaged, so somebody with many days weighs many times."""
-    return gather(DailyTraces(np.arange(days.n_days), days.day, days.place, days.coverage, days.n_places), GRID)
+    return gather(DailyTraces(np.arange(days.n_days), days.day, days.place, days.coverage, days.n_places), SMALL)
 
 
 def test_audit_stays_below_epsilon_and_catches_a_broken_twin():
-    without = made_days(4, 1)
-    present = with_person(without, np.full((8, 72), 42))
-    sound = evidence([gather(days, GRID) for days in (without, present)], 3.0)
-    assert 0.3 < audit(sound, n=3000, rng=seeded(1)).value <= 3.0
+    without = made_days(4, 1, n_places=9)
+    present = with_person(without, np.full((8, 72), 4))
+    sound = evidence([gather(days, SMALL) for days in (without, present)], 3.0)
+    assert 0.3 < audit(sound, n=8000, rng=seeded(1)).value <= 3.0
     broken = evidence([each_day_a_person(days) for days in (without, present)], 3.0)
-    assert audit(broken, n=3000, rng=seeded(1)).value > 3.0
+    assert audit(broken, n=8000, rng=seeded(1)).value > 3.0
