@@ -25,7 +25,7 @@ def cell_of(small, number=1):
 @pytest.mark.parametrize("together", [1, 10**9])
 def test_values_by_repeat_equal_the_metrics_of_that_repeat(small, monkeypatch, together):
     monkeypatch.setattr(cells, "TOGETHER_POINTS", together)
-    small["metrics"] = [*BY_TRIP, "length", "speed", "range_queries"]
+    small["metrics"] = [*BY_TRIP, "length", "speed", "hausdorff_nearest", "range_queries"]
     small["repeats"] = 3
     cell = cell_of(small)
     data = load(cell.dataset)
@@ -46,9 +46,14 @@ def test_values_by_repeat_equal_the_metrics_of_that_repeat(small, monkeypatch, t
                 for score in measure(name, one):
                     if score.name in found:
                         assert found[score.name] == pytest.approx(score.value, rel=1e-9, abs=1e-12), score.name
-            assert {"hausdorff.mean", "hausdorff.sd", "length.released_mean", "length.released_max", "range_queries"} <= set(
-                found
-            )
+            assert {
+                "hausdorff.mean",
+                "hausdorff.sd",
+                "length.released_mean",
+                "length.released_max",
+                "hausdorff_nearest.mean",
+                "range_queries",
+            } <= set(found)
 
 
 def test_repeats_are_different_and_seeds_repeat(small):

@@ -16,6 +16,9 @@ FAMILY = "trips"
 SAMPLED = 2_000
 """Released trips that are held against every original."""
 
+OUTERMOST = 3
+"""Vertices of a trip that are held against bounding boxes; more cost more than they spare."""
+
 Line = tuple[Floats, Floats]
 Span = tuple[int, int]
 """The vertices first:last of a line."""
@@ -67,24 +70,20 @@ def paired(track: Lines, chosen: Integers, other: Lines, other_chosen: Integers)
         for k in range(other_first, other_last):
             ox[k - other_first] = (other_lng[k] - lng0) * scale
             oy[k - other_first] = (other_lat[k] - lat0) * METRES_PER_DEGREE
-        result[pair] = math.sqrt(_squared((x, y), (0, last - first), (ox, oy), (0, other_last - other_first), np.inf))
+        result[pair] = math.sqrt(_squared((x, y), (0, last - first), (ox, oy), (0, other_last - other_first)))
     return result
 
 
 @njit(cache=True, nogil=True)
-def _squared(line: Line, span: Span, other: Line, other_span: Span, limit: float) -> float:
-    """Squared Hausdorff distance of two polylines; infinity as soon as it is known to reach `limit`."""
+def _squared(line: Line, span: Span, other: Line, other_span: Span) -> float:
+    """Squared Hausdorff distance of two polylines."""
     x, y = line
     ox, oy = other
     worst = 0.0
     for k in range(*span):
         worst = max(worst, _squared_to_polyline((x[k], y[k]), ox, oy, other_span, worst))
-        if worst >= limit:
-            return np.inf
     for k in range(*other_span):
         worst = max(worst, _squared_to_polyline((ox[k], oy[k]), x, y, span, worst))
-        if worst >= limit:
-            return np.inf
     return worst
 
 
@@ -123,9 +122,10 @@ def _boxes(x: Floats, y: Floats, offsets: Integers) -> Floats:
 def _nearest(lines: Lines, boxes: Floats, other: Lines, chosen: Integers) -> Floats:
     """Branch and bound on bounding boxes.
 
-    The outermost vertex of one trip lies at least as far from the other trip as the edges of their boxes differ, so a
-    trip whose box differs by more than the best distance so far cannot be nearer. Candidates are taken in rings of
-    growing bound, so that good ones come first.
+    The outermost vertex of one trip lies at least as far from the other trip as the edges of their boxes differ, and every
+    vertex at least as far as from the other's box; a trip for which that is more than the best distance so far cannot be
+    nearer. The likeliest candidate comes first, then rings of growing bound; and the vertices that lie farthest out are
+    held against a candidate before the others, because they mostly decide.
     """
     x, y, offsets = lines
     other_x, other_y, other_offsets = other
@@ -133,21 +133,67 @@ def _nearest(lines: Lines, boxes: Floats, other: Lines, chosen: Integers) -> Flo
     bound = np.empty(n)
     result = np.empty(len(chosen))
     for k in range(len(chosen)):
-        first, last = other_offsets[chosen[k]], other_offsets[chosen[k] + 1]
-        west, east = other_x[first:last].min(), other_x[first:last].max()
-        south, north = other_y[first:last].min(), other_y[first:last].max()
-        least = np.inf
-        for trip in range(n):
-            sideways = max(abs(boxes[0, trip] - west), abs(boxes[1, trip] - east))
-            bound[trip] = max(sideways, abs(boxes[2, trip] - south), abs(boxes[3, trip] - north))
-            least = min(least, bound[trip])
-        best = np.inf
-        inner, outer = -1.0, max(least * 1.5, 20.0)
-        while inner < 0 or inner * inner < best:
+        span = (other_offsets[chosen[k]], other_offsets[chosen[k] + 1])
+        own_x, own_y = other_x[span[0] : span[1]], other_y[span[0] : span[1]]
+        outward = np.argsort(-((own_x - own_x.mean()) ** 2 + (own_y - own_y.mean()) ** 2))
+        outer = (own_x[outward], own_y[outward])
+        likely = _bound_by_edges(outer, boxes, bound)
+        best = _squared_outer_first(outer, (other_x, other_y), span, (x, y), (offsets[likely], offsets[likely + 1]), np.inf)
+        bound[likely] = np.inf
+        least = math.sqrt(_bound_by_vertices(outer, boxes, bound, best))
+        for share in (0.125, 0.5, 1.0):
+            reach = (least + share * (math.sqrt(best) - least)) ** 2
             for trip in range(n):
-                if inner < bound[trip] <= outer and bound[trip] * bound[trip] < best:
-                    span = (offsets[trip], offsets[trip + 1])
-                    best = min(best, _squared((x, y), span, (other_x, other_y), (first, last), best))
-            inner, outer = outer, outer * 2
+                if bound[trip] < best and bound[trip] <= reach:
+                    candidate = (offsets[trip], offsets[trip + 1])
+                    best = min(best, _squared_outer_first(outer, (other_x, other_y), span, (x, y), candidate, best))
+                    bound[trip] = np.inf
         result[k] = math.sqrt(best)
     return result
+
+
+@njit(cache=True, nogil=True)
+def _bound_by_edges(outer: Line, boxes: Floats, bound: Floats) -> int:
+    """Squared distance below which no trip with such a box can be, for each box; and which is least."""
+    x, y = outer
+    west, east, south, north = x.min(), x.max(), y.min(), y.max()
+    likely = 0
+    for trip in range(boxes.shape[1]):
+        sideways = max(abs(boxes[0, trip] - west), abs(boxes[1, trip] - east))
+        bound[trip] = max(sideways, abs(boxes[2, trip] - south), abs(boxes[3, trip] - north)) ** 2
+        if bound[trip] < bound[likely]:
+            likely = trip
+    return likely
+
+
+@njit(cache=True, nogil=True)
+def _bound_by_vertices(outer: Line, boxes: Floats, bound: Floats, best: float) -> float:
+    """The bounds that are below `best` raised to the distance of outer vertices from the box; the least of them."""
+    x, y = outer
+    least = best
+    for trip in range(boxes.shape[1]):
+        if bound[trip] >= best:
+            continue
+        for i in range(min(OUTERMOST, len(x))):
+            away_x = max(boxes[0, trip] - x[i], x[i] - boxes[1, trip], 0.0)
+            away_y = max(boxes[2, trip] - y[i], y[i] - boxes[3, trip], 0.0)
+            bound[trip] = max(bound[trip], away_x * away_x + away_y * away_y)
+        least = min(least, bound[trip])
+    return least
+
+
+@njit(cache=True, nogil=True)
+def _squared_outer_first(  # noqa: PLR0917
+    outer: Line, line: Line, span: Span, other: Line, other_span: Span, limit: float
+) -> float:
+    """As `_squared`, the vertices of the first line in the order `outer`; infinity once it is known to reach `limit`."""
+    worst = 0.0
+    for k in range(len(outer[0])):
+        worst = max(worst, _squared_to_polyline((outer[0][k], outer[1][k]), other[0], other[1], other_span, worst))
+        if worst >= limit:
+            return np.inf
+    for k in range(*other_span):
+        worst = max(worst, _squared_to_polyline((other[0][k], other[1][k]), line[0], line[1], span, worst))
+        if worst >= limit:
+            return np.inf
+    return worst

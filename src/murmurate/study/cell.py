@@ -20,18 +20,36 @@ from murmurate.evaluate import compare
 from murmurate.metrics import measure, metric
 from murmurate.metrics.bootstrap import STATISTICS
 from murmurate.metrics.comparison import Comparison, NotMeasurable, Side
+from murmurate.metrics.hausdorff import SAMPLED, nearest
 from murmurate.study.datasets import Dataset, load
 from murmurate.study.grid import ORIGINAL, Cell, mechanism_of
 
 TOGETHER_POINTS = 400_000
 """Repeats that fit into as many points go through a mechanism in one call, where it treats people apart."""
 
-OF_ONE_SIDE: dict[str, tuple[Callable[[Side], Floats], str]] = {
-    "length": (lambda side: side.length_m, "m"),
-    "duration": (lambda side: side.duration_s, "s"),
-    "speed": (lambda side: side.speed_kmh, "km/h"),
+
+@dataclass(frozen=True)
+class _OfReleased:
+    """A measure of every released trip that needs no pairing, named `metric` + `joint` + statistic."""
+
+    values: Callable[[Comparison], Floats]
+    unit: str
+    joint: str = ".released_"
+    better: Better = "neither"
+    timed: bool = False
+
+
+def _nearest(comparison: Comparison) -> Floats:
+    return nearest(comparison.original.lines, comparison.released.lines, np.arange(comparison.released.n))
+
+
+OF_RELEASED: dict[str, _OfReleased] = {
+    "length": _OfReleased(lambda both: both.released.length_m, "m"),
+    "duration": _OfReleased(lambda both: both.released.duration_s, "s", timed=True),
+    "speed": _OfReleased(lambda both: both.released.speed_kmh, "km/h", timed=True),
+    "hausdorff_nearest": _OfReleased(_nearest, "m", ".", "lower"),
 }
-"""Measures of the released trips alone; a study takes their statistics, and the originals' own are the intercept."""
+"""Metrics of which a study takes the statistics of each repeat; of length and the like the originals' own are the intercept."""
 
 SCHEMA = {
     "repeat": pl.Int64,
@@ -107,18 +125,22 @@ def _releases(cell: Cell, data: Dataset) -> Iterator[_Batch]:
 
 def _measure(cell: Cell, data: Dataset, batch: _Batch, skipped: dict[str, str]) -> list[pl.DataFrame]:
     first, released, repeat, original = batch.first, batch.released, batch.repeat, batch.original
-    by_trip = [name for name in cell.metrics if name in OF_ONE_SIDE or metric(name).by_trip]
+    few = data.trips.n_trips <= SAMPLED  # of more trips the metric itself draws some
+    by_trip = [
+        name for name in cell.metrics if metric(name).by_trip or (name in OF_RELEASED and (few or name != "hausdorff_nearest"))
+    ]
     others = [name for name in cell.metrics if name not in by_trip]
     times = int(repeat.max()) + 1 if len(repeat) else 0
     groups = _Groups(repeat, times, first)
     whole = Comparison(data.side, Side(released, data.side.grid), original, summarise=groups.collect)
     for name in by_trip:
         with _reason(name, skipped):
-            if name in OF_ONE_SIDE:
-                values, unit = OF_ONE_SIDE[name]
-                if name != "length" and not (released.has_time and data.trips.has_time):
+            if name in OF_RELEASED:
+                measured = OF_RELEASED[name]
+                if measured.timed and not (released.has_time and data.trips.has_time):
                     raise NotMeasurable("the trips have no timestamps")
-                groups.of_all(f"{name}.released", values(whole.released), unit)
+                names = [f"{name}{measured.joint}{word}" for word in STATISTICS]
+                groups.add(names, measured.values(whole), repeat, measured.unit, measured.better)
             else:
                 groups.among = whole.paired[0]
                 measure(name, whole)
@@ -171,14 +193,11 @@ class _Groups:
         self, name: str, values: Floats, *, unit: str, family: str, better: Better = "lower", note: str = ""
     ) -> list[Score]:
         """Stands in for `bootstrap.summary`."""
-        self._add([f"{name}.{word}" for word in STATISTICS], values, self.repeat[self.among], unit, better)
+        self.add([f"{name}.{word}" for word in STATISTICS], values, self.repeat[self.among], unit, better)
         return []
 
-    def of_all(self, name: str, values: Floats, unit: str) -> None:
-        """A measure of every released trip."""
-        self._add([f"{name}_{word}" for word in STATISTICS], values, self.repeat, unit, "neither")
-
-    def _add(self, names: list[str], values: Floats, repeat: Integers, unit: str, better: str) -> None:
+    def add(self, names: list[str], values: Floats, repeat: Integers, unit: str, better: str) -> None:
+        """Five statistics of the values of each repeat."""
         found = _statistics(np.ascontiguousarray(values, dtype=np.float64), repeat, self.times)
         self.rows.append(
             pl.DataFrame(
