@@ -37,8 +37,6 @@ def _never_farther(released: Trips, seconds: np.ndarray, one: int, other: int, r
     moments = np.unique(np.concatenate([records, (records[1:] + records[:-1]) / 2]))
     moments = moments[(moments >= seconds[mine][0]) & (moments <= seconds[mine][-1])]
     places = [
-        np.interp(moments, seconds[which], values[which])
-        for which in (mine, theirs)
-        for values in (released.lat, released.lng)
+        np.interp(moments, seconds[which], values[which]) for which in (mine, theirs) for values in (released.lat, released.lng)
     ]
     return bool((great_circle_m(*places) <= radius_m).all())
