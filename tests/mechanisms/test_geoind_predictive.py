@@ -198,6 +198,27 @@ def test_the_study_spends_what_the_notes_found():
         assert np.mean(ratios) == pytest.approx(wanted, abs=0.012)
 
 
+def test_the_study_lengthens_trips_as_printed():
+    """Table 3, Tony-900: metres of length added for each metre of radius, by least squares through the origin."""
+    skaters = mm.demo.tony900(skaters=2_000)
+    radii = np.array([25.0, 50.0, 100.0, 150.0, 200.0, 300.0, 400.0, 500.0])
+    within = skaters.point_trip[1:] == skaters.point_trip[:-1]
+
+    def mean_length(x, y):
+        return np.hypot(np.diff(x), np.diff(y))[within].sum() / skaters.n_trips
+
+    before = mean_length(*skaters.space.to_xy(skaters.lat, skaters.lng))
+    for epsilon, printed in ((0.1, 526.58), (0.5, 40.479), (1.0, 14.581), (2.0, 5.2622)):
+        added = []
+        for radius_m in radii:
+            mechanism = predictive(
+                variant="as_published", stride=None, epsilon=epsilon, radius_m=float(radius_m), space=skaters.space
+            )
+            x, y, _, _ = mechanism.run(skaters, seeded(int(radius_m)))
+            added.append(mean_length(*skaters.space.unsnap(x, y)) - before)
+        assert radii @ np.array(added) / (radii @ radii) == pytest.approx(printed, rel=0.02)
+
+
 # -- what it does -----------------------------------------------------------------------------------------------------
 
 

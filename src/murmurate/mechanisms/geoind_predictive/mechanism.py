@@ -243,11 +243,12 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
         offsets, x, y, *planned = traces
         known = (offsets, x, y, sines(y) if self.space is None else np.empty((2, 0)), *planned)
         marks = np.zeros(2, dtype=np.int64), state
+        rule, terms = self.rule(), self.terms()
         done = False
         while not done:
             draws.ready()
             randomness = (draws.words, draws.u, draws.v, draws.radius, draws.other, draws.used)
-            done = kernel.run(known, self.rule(), self.terms(), randomness, marks, out)
+            done = kernel.run(known, rule, terms, randomness, marks, out)
 
     def session(self, *, points: int, path: Path | None = None, rng: Rng | None = None) -> Session:
         """A trace reported point by point, of `points` points at most; with a path its account survives a crash."""
