@@ -13,31 +13,35 @@ Places = NDArray[np.int32]
 
 @njit(cache=True, nogil=True)
 def decode_marginals(sent: Places, log_step: Floats, log_visit: Floats) -> Places:
-    """The place of the highest posterior probability at every query: forward and backward over the sets."""
+    """The place of the highest posterior probability at every query: forward and backward over the sets.
+
+    A place that was sent twice is one place: each copy carries its share.
+    """
     people, queries, size = sent.shape
     guess = np.empty((people, queries), dtype=np.int32)
     forward = np.empty((queries, size))
     for person in range(people):
         row = sent[person]
+        copies = np.zeros((queries, size))
+        for query in range(queries):
+            for k in range(size):
+                for j in range(size):
+                    copies[query, k] += row[query, j] == row[query, k]
         for k in range(size):
-            forward[0, k] = np.exp(log_visit[row[0, k]])
+            forward[0, k] = np.exp(log_visit[row[0, k]]) / copies[0, k]
         forward[0] /= forward[0].sum()
         for query in range(1, queries):
             for k in range(size):
                 total = 0.0
                 for j in range(size):
                     total += forward[query - 1, j] * np.exp(log_step[row[query - 1, j], row[query, k]])
-                forward[query, k] = total
+                forward[query, k] = total / copies[query, k]
             forward[query] /= forward[query].sum()
         backward = np.ones(size)
         for query in range(queries - 1, -1, -1):
             best, at = -1.0, 0
             for k in range(size):
-                # a place sent twice holds the mass of both
-                mass = 0.0
-                for j in range(size):
-                    if row[query, j] == row[query, k]:
-                        mass += forward[query, j] * backward[j]
+                mass = forward[query, k] * backward[k] * copies[query, k]
                 if mass > best:
                     best, at = mass, k
             guess[person, query] = row[query, at]
@@ -45,7 +49,7 @@ def decode_marginals(sent: Places, log_step: Floats, log_visit: Floats) -> Place
                 before = np.zeros(size)
                 for j in range(size):
                     for k in range(size):
-                        before[j] += np.exp(log_step[row[query - 1, j], row[query, k]]) * backward[k]
+                        before[j] += np.exp(log_step[row[query - 1, j], row[query, k]]) * backward[k] / copies[query, k]
                 backward = before / before.sum()
     return guess
 

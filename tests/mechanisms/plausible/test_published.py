@@ -39,7 +39,7 @@ def pool(learned):
 
 
 def test_all_that_leaves_passed_all_tests(pool, learned):
-    made = profiles_of_rows(pool.place, np.arange(len(pool.place) + 1), GRID.n_cells)
+    made = profiles_of_rows(pool.place, np.arange(len(pool.place) + 1), learned.chosen.n_places)
     rows = np.arange(len(pool.place))
     assert geographic(made, learned.profiles)[rows, pool.seed].max() <= 0.1
     for fake, seed in zip(pool.place, pool.seed, strict=True):
@@ -102,7 +102,7 @@ def test_decoding_without_perturbation_is_the_likeliest_path(learned):
 
 
 def test_adding_seeds_is_learning_anew(learned):
-    more = made_days(3, 1, seed=9).place
+    more = learned.seeds[:3][:, ::-1].copy()
     updated = with_more_seeds(learned, more, settings())
     assert len(updated.seeds) == 27
     assert updated.aggregate.counts.sum() == learned.aggregate.counts.sum() + 3 * 71
@@ -177,10 +177,11 @@ def test_jitter_moves_changes_a_little_and_keeps_their_order():
 
 def test_baselines(learned):
     generator = np.random.default_rng(0)
-    uniform = uniform_iid(200, 72, GRID.n_cells, generator)
-    assert np.bincount(uniform.ravel(), minlength=GRID.n_cells).min() > 60
+    n = learned.chosen.n_places
+    uniform = uniform_iid(200, 72, n, generator)
+    assert np.bincount(uniform.ravel(), minlength=n).min() > 60
     by_popularity = aggregate_iid(200, 72, learned.aggregate, generator)
-    assert np.corrcoef(np.bincount(by_popularity.ravel(), minlength=GRID.n_cells), learned.aggregate.visited)[0, 1] > 0.98
+    assert np.corrcoef(np.bincount(by_popularity.ravel(), minlength=n), learned.aggregate.visited)[0, 1] > 0.98
     walked = walk_aggregate(50, 72, learned.aggregate, generator)
     stays = [(part[:, 1:] == part[:, :-1]).mean() for part in (by_popularity, walked)]
     assert stays[1] > 0.8 > stays[0]

@@ -72,6 +72,8 @@ class Plausible:
     """as_published: the largest factor by which transitions are perturbed in decoding."""
     merge: str = "run"
     """as_published: how places persist: run, boundary or none."""
+    places: int = 400
+    """as_published: the most visited cells that are kept; the others join the nearest of them."""
     classes: int = 20
     """as_published: usage classes; 0 chooses their number by the paper's criterion."""
     smoothing: float = 0.05
@@ -95,6 +97,7 @@ class Plausible:
             raise ParameterError(f"plausible takes at most {MOST_CELLS:,} cells; this grid has {self.space.n_cells:,}.")
         whole("k", self.k, at_most=1_000_000)
         whole("delta_i", self.delta_i, at_least=0)
+        whole("places", self.places, at_least=2, at_most=5000)
         whole("classes", self.classes, at_least=0, at_most=200)
         whole("most_per_seed", self.most_per_seed, at_most=10_000)
         one_of("merge", self.merge, MERGES)

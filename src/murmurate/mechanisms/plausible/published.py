@@ -16,6 +16,7 @@ from murmurate.profiles.aggregate import Aggregate
 from murmurate.profiles.classes import LocationGraph, location_graph, usage_classes
 from murmurate.profiles.days import DailyTraces
 from murmurate.profiles.mobility import Profiles, joined, profiles_of_rows
+from murmurate.profiles.places import ChosenPlaces, most_visited
 from murmurate.profiles.similarity import geographic, semantic_visits
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Learned:
     classes: Integers
     """[place]: usage class, -1 for a place no seed visits."""
     aggregate: Aggregate
+    chosen: ChosenPlaces
+    """What the numbers of places mean: cells of the grid."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +60,10 @@ class Pool:
 
 
 def publish(days: DailyTraces, settings: Plausible, rng: Rng) -> Places:
-    """`n_out` fakes that passed every test, in random order."""
-    pool = fill_pool(learn(days, settings, rng), settings, rng)
-    return pool.place[rng.generator().permutation(len(pool.place))]
+    """`n_out` fakes that passed every test, in random order, as cells of the grid."""
+    learned = learn(days, settings, rng)
+    pool = fill_pool(learned, settings, rng)
+    return learned.chosen.cells[pool.place[rng.generator().permutation(len(pool.place))]]
 
 
 def learn(days: DailyTraces, settings: Plausible, rng: Rng) -> Learned:
@@ -73,6 +77,7 @@ def learn(days: DailyTraces, settings: Plausible, rng: Rng) -> Learned:
             f"{settings.min_coverage:.0%} coverage, of whom {max(0, len(people) - n_seeds)} would be alternatives.",
             "relax min_coverage, lower k or seed_share, or bring more people.",
         )
+    days, places = most_visited(days, settings.space, settings.places)
     first = np.searchsorted(days.person, people)
     count = np.diff(np.r_[first, days.n_days])
     chosen = first + (generator.random(len(people)) * count).astype(np.int64)
@@ -87,12 +92,13 @@ def learn(days: DailyTraces, settings: Plausible, rng: Rng) -> Learned:
         alternative_profiles=others,
         graph=graph,
         classes=_classes(graph, days.n_places, settings.classes),
-        aggregate=Aggregate.of(seeds, settings.space, days.n_places, smoothing=settings.smoothing),
+        aggregate=Aggregate.of(seeds, places, days.n_places, smoothing=settings.smoothing),
+        chosen=places,
     )
 
 
 def with_more_seeds(learned: Learned, more: Places, settings: Plausible) -> Learned:
-    """The same with a few seeds added: only pairs with somebody new are compared, only new moves are counted."""
+    """The same with a few seeds (over the chosen places) added: only pairs with somebody new are compared, only new moves are counted."""
     n_places = learned.profiles.n_places
     profiles = joined(learned.profiles, _profiles(more, n_places))
     graph = learned.graph.merged(location_graph(profiles, first=learned.profiles.n_people))
@@ -104,6 +110,7 @@ def with_more_seeds(learned: Learned, more: Places, settings: Plausible) -> Lear
         graph=graph,
         classes=_classes(graph, n_places, settings.classes),
         aggregate=learned.aggregate.with_more(more),
+        chosen=learned.chosen,
     )
 
 
