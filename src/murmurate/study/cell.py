@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -134,7 +135,7 @@ def _measure(cell: Cell, data: Dataset, batch: _Batch, skipped: dict[str, str]) 
     groups = _Groups(repeat, times, first)
     whole = Comparison(data.side, Side(released, data.side.grid), original, summarise=groups.collect)
     for name in by_trip:
-        with _reason(name, skipped):
+        with _noting(name, skipped):
             if name in OF_RELEASED:
                 measured = OF_RELEASED[name]
                 if measured.timed and not (released.has_time and data.trips.has_time):
@@ -154,30 +155,23 @@ def _measure(cell: Cell, data: Dataset, batch: _Batch, skipped: dict[str, str]) 
         comparison = compare(part, data.trips, grid=data.side.grid, pairing=pairing, seed=first + k)
         scores: list[tuple[str, Score]] = []
         for name in others:
-            with _reason(name, skipped):
+            with _noting(name, skipped):
                 scores += [("metric", score) for score in measure(name, comparison)]
         for name in cell.attacks:
-            with _reason(name, skipped):
+            with _noting(name, skipped):
                 found = attack_function(name)(part, data.trips, pairing=pairing)
                 scores += [("attack", score) for score in found]
         rows.append(_table(first + k, scores))
     return rows
 
 
-class _reason:  # noqa: N801  reads as a word in `with _reason(...)`
-    """Notes why a metric or an attack could not be taken, and goes on."""
-
-    def __init__(self, name: str, skipped: dict[str, str]) -> None:
-        self.name, self.skipped = name, skipped
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if isinstance(error, NotMeasurable):
-            self.skipped[self.name] = str(error)
-            return True
-        return False
+@contextmanager
+def _noting(name: str, skipped: dict[str, str]) -> Iterator[None]:
+    """Note why a metric or an attack could not be taken, and go on."""
+    try:
+        yield
+    except NotMeasurable as reason:
+        skipped[name] = str(reason)
 
 
 class _Groups:
