@@ -128,7 +128,7 @@ def _canonical(table: pl.DataFrame, n_links: int) -> pl.DataFrame:
     absent = [name for name in ("link", "hour", "count") if name not in table.columns]
     if absent:
         raise InputError(f"a table of flows needs link, hour and count; {', '.join(absent)} missing.")
-    wanted = {**({"day": pl.Int64} if "day" in table.columns else {}), **SCHEMA}
+    wanted: dict[str, type[pl.DataType]] = {**({"day": pl.Int64} if "day" in table.columns else {}), **SCHEMA}
     filled = [pl.lit(None, dtype=kind).alias(name) for name, kind in SCHEMA.items() if name not in table.columns]
     table = table.with_columns(filled).select(pl.col(name).cast(kind) for name, kind in wanted.items())
     faults = [

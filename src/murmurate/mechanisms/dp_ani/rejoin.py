@@ -1,0 +1,164 @@
+"""Drives with new ends: the first and last link replaced, and joined by fastest routes to the points between."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from murmurate.core.space import Integers
+from murmurate.spaces.drives import Drives
+from murmurate.spaces.road import Matching
+from murmurate.spaces.road.route_table import RouteTable, look_up, prepare
+
+
+def rejoined(drives: Drives, found: Matching, trips: Integers, first: Integers, last: Integers) -> Drives:
+    """These trips with new end links; what lies between their second and their last but one point stays as it was.
+
+    A direction of the new street is taken that joins more shortly. Routes run from the new origin to the link of the
+    second point and from that of the last but one to the new destination; where none is in reach the parts stay apart.
+    """
+    network = drives.network
+    out_offsets, out_links = network.out_links
+    path_offsets, entries = _rejoin(
+        trips, first, last, drives.offsets, drives.link, found.offsets, found.link,
+        np.array(network.link_from), np.array(network.link_to), network.twin, out_offsets, out_links, prepare(network),
+    )  # fmt: skip
+    source = entries[:, 1]
+    return Drives(
+        network=network,
+        offsets=path_offsets,
+        link=entries[:, 0].copy(),
+        part=drives.part[source],
+        hour=drives.hour[source],
+        day=drives.day[source],
+        seconds=np.where(entries[:, 2] > 0, drives.seconds[source], np.nan),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _rejoin(  # noqa: PLR0917
+    trips: Integers,
+    first: Integers,
+    last: Integers,
+    offsets: Integers,
+    path: Integers,
+    point_offsets: Integers,
+    point_link: Integers,
+    link_from: Integers,
+    link_to: Integers,
+    twin: Integers,
+    out_offsets: Integers,
+    out_links: Integers,
+    table: RouteTable,
+) -> tuple[Integers, Integers]:
+    new_offsets = np.zeros(len(trips) + 1, dtype=np.int64)
+    entries = np.empty((1024, 3), dtype=np.int64)  # link, the driven link whose hour it takes, whether it is that link
+    used = 0
+    for k in range(len(trips)):
+        trip = trips[k]
+        begin, end = offsets[trip], offsets[trip + 1]
+        # where the path passes the second and the last but one matched point
+        inner_begin, inner_end = _inner(path, begin, end, point_link, point_offsets[trip], point_offsets[trip + 1])
+        origin, destination = first[k], last[k]
+        goal = link_from[path[inner_begin]] if inner_begin < inner_end else link_from[destination]
+        origin = _shorter(origin, goal, True, link_from, link_to, twin, table)
+        entries, used = _put(entries, used, origin, begin, origin == path[begin])
+        entries, used = _route(entries, used, link_to[origin], goal, begin, link_to, out_offsets, out_links, table)
+        if inner_begin < inner_end:
+            at = inner_begin
+            if entries[used - 1, 0] == path[at]:
+                at += 1
+            for e in range(at, inner_end):
+                entries, used = _put(entries, used, path[e], e, 1)
+            start = link_to[path[inner_end - 1]]
+            destination = _shorter(destination, start, False, link_from, link_to, twin, table)
+            if entries[used - 1, 0] != destination:
+                entries, used = _route(
+                    entries, used, start, link_from[destination], end - 1, link_to, out_offsets, out_links, table
+                )
+        if entries[used - 1, 0] != destination:
+            entries, used = _put(entries, used, destination, end - 1, destination == path[end - 1])
+        new_offsets[k + 1] = used
+    return new_offsets, entries[:used].copy()
+
+
+@njit(cache=True, nogil=True)
+def _inner(  # noqa: PLR0917
+    path: Integers, begin: int, end: int, point_link: Integers, first_point: int, last_point: int
+) -> tuple[int, int]:
+    """The stretch of a path from the link of its second matched point to that of its last but one; perhaps empty."""
+    second, before_last = -1, -1
+    matched = 0
+    for p in range(first_point, last_point):
+        if point_link[p] >= 0:
+            matched += 1
+            if matched == 2:
+                second = point_link[p]
+    seen = 0
+    for p in range(last_point - 1, first_point - 1, -1):
+        if point_link[p] >= 0:
+            seen += 1
+            if seen == 2:
+                before_last = point_link[p]
+                break
+    if matched < 3:
+        return begin, begin
+    low = begin
+    while low < end and path[low] != second:
+        low += 1
+    high = end - 1
+    while high >= begin and path[high] != before_last:
+        high -= 1
+    if low >= end or high < low:
+        return begin, begin
+    return low, high + 1
+
+
+@njit(cache=True, nogil=True)
+def _shorter(  # noqa: PLR0917
+    link: int, node: int, leaving: bool, link_from: Integers, link_to: Integers, twin: Integers, table: RouteTable
+) -> int:
+    """The direction of a street from (or to) which the node is nearer by time."""
+    other = twin[link]
+    if other < 0:
+        return link
+    costs = np.empty(2)
+    for i, candidate in enumerate((link, other)):
+        at = look_up(table, link_to[candidate], node) if leaving else look_up(table, node, link_from[candidate])
+        costs[i] = np.inf if at < 0 else float(table.cost[at] & np.uint32(0xFFFF))
+    return other if costs[1] < costs[0] else link
+
+
+@njit(cache=True, nogil=True)
+def _route(  # noqa: PLR0917
+    entries: Integers,
+    used: int,
+    start: int,
+    goal: int,
+    source: int,
+    link_to: Integers,
+    out_offsets: Integers,
+    out_links: Integers,
+    table: RouteTable,
+) -> tuple[Integers, int]:
+    if start == goal or look_up(table, start, goal) < 0:
+        return entries, used
+    at = start
+    while at != goal:
+        k = look_up(table, at, goal)
+        if k < 0:
+            break
+        link = out_links[out_offsets[at] + table.hop[k]]
+        entries, used = _put(entries, used, link, source, 0)
+        at = link_to[link]
+    return entries, used
+
+
+@njit(cache=True, nogil=True)
+def _put(entries: Integers, used: int, link: int, source: int, same: int) -> tuple[Integers, int]:
+    if used == len(entries):
+        grown = np.empty((2 * used, 3), dtype=np.int64)
+        grown[:used] = entries
+        entries = grown
+    entries[used, 0], entries[used, 1], entries[used, 2] = link, source, same
+    return entries, used + 1

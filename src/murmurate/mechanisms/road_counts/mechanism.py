@@ -1,0 +1,186 @@
+"""RoadCounts: how many drive each road in each hour, and how fast, under differential privacy of trips, days or people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from murmurate.core.bounding import units_of_trips
+from murmurate.core.guarantee import DP, Unit
+from murmurate.core.parameters import one_of, positive, share, whole
+from murmurate.core.trips import Trips
+from murmurate.errors import ParameterError
+from murmurate.mechanisms.road_counts.assemble import assemble
+from murmurate.mechanisms.road_counts.budget import Spread, budget_of
+from murmurate.mechanisms.road_counts.protected import public_zones, trimmed
+from murmurate.mechanisms.road_counts.settings import Bounds, bounds_of
+from murmurate.mechanisms.road_counts.tables import Reader
+from murmurate.spaces.drives import drives_of
+from murmurate.spaces.flows import LinkFlows
+from murmurate.spaces.road import RoadNetwork
+
+if TYPE_CHECKING:
+    from murmurate.noise import Randomness
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoadCounts:
+    """Noisy counts of every link of a public network, made consistent; the sound way to an aggregated mobility network.
+
+    Guarantee
+        (epsilon, delta)-differential privacy for one unit, add or remove. Every table that reads private trips is an
+        event of `guarantee()`: each unit's vector is scaled down to a public norm and cut to fixed point before noise,
+        and noise is added to every public link, zone and hour, driven or not. Everything after that reads only noisy
+        tables and the public network.
+
+    >>> from murmurate.spaces.road import RoadNetwork
+    >>> town = RoadNetwork.from_arrays(node_lat=[0, 0], node_lng=[0, 0.001], link_from=[0], link_to=[1], road_class=[5])
+    >>> RoadCounts(epsilon=1.0, space=town).guarantee().unit.name
+    'user_day'
+    """
+
+    name: ClassVar[str] = "road_counts"
+    needs: ClassVar[frozenset[str]] = frozenset({"time", "coordinates"})
+    emits: ClassVar[tuple[str, ...]] = ()
+    paired: ClassVar[bool] = False
+    local: ClassVar[bool] = False
+    example: ClassVar[Mapping[str, Any]] = {"epsilon": 2.0, "space": "road", "unit": "trip"}
+
+    epsilon: float
+    space: RoadNetwork
+    delta: float = 1e-6
+    """Should stay below one over ten times the number of units; that number being private, you choose it."""
+    unit: Literal["trip", "user_day", "user"] = "user_day"
+    max_trips: int | None = None
+    """Trips read of each person or person-day; not needed for the promise, which the clip keeps."""
+    clip: float | None = None
+    """Norm that the links a unit drove are scaled down to (L2; L1 with Laplace noise). Without it, a public value by unit."""
+    max_links: int | None = None
+    """Links counted of each unit in the one total that counts are rescaled to. Without it, a public value by unit."""
+    noise: Literal["gaussian", "laplace"] = "gaussian"
+    """Laplace noise needs no delta and is far larger here: a trip has some forty links."""
+    protect_links: int = 2
+    """Ends are cut back to where the trip leaves a public zone with this many links (2: the street of the end); 0 cuts nothing.
+    The promise rests on the noise, not on this."""
+    zones: int = 16
+    """Zones that have their own hourly profile, a power of two; they are made from noisy counts."""
+    threshold_sigmas: float = 3.0
+    """Links believed to carry less than this many deviations of their noise are left out; below 2 roads are invented."""
+    speeds: bool = True
+    turns: bool = True
+    od: bool = False
+    """Also trips by origin and destination zone."""
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        one_of("unit", self.unit, ("trip", "user_day", "user"))
+        one_of("noise", self.noise, ("gaussian", "laplace"))
+        share("delta", self.delta, closed=self.noise == "laplace")
+        for name in ("max_trips", "max_links"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name))
+        if self.max_trips is not None and self.unit == "trip":
+            raise ParameterError("max_trips bounds the trips of a day or a person; with unit='trip' there is one.")
+        if self.clip is not None:
+            positive("clip", self.clip, at_most=1e6)
+        whole("protect_links", self.protect_links, at_least=0, at_most=500)
+        whole("zones", self.zones, at_most=1024)
+        if self.zones & (self.zones - 1):
+            raise ParameterError(f"zones must be a power of two (1, 2, 4, ... 1024); got {self.zones}.")
+        positive("threshold_sigmas", self.threshold_sigmas)
+        for name in ("speeds", "turns", "od"):
+            if not isinstance(getattr(self, name), bool):
+                raise ParameterError(f"{name} must be true or false; got {getattr(self, name)!r}.")
+        if not isinstance(self.space, RoadNetwork):
+            raise ParameterError(f"space must be a road network, road:FILE; got {type(self.space).__name__}.")
+
+    # -- the promise -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _spreads(self) -> Mapping[str, Spread]:
+        extras = [*(("speeds", "paces") if self.speeds else ()), *(("turns",) if self.turns else ())]
+        extras += ["od"] if self.od else []
+        spent = {"epsilon": float(self.epsilon), "delta": float(self.delta)}
+        return budget_of(kind=self.noise, unit=self.unit, extras=tuple(extras), **spent)
+
+    @cached_property
+    def _bounds(self) -> Bounds:
+        return bounds_of(self.unit, self.noise, self.clip, self.max_links)
+
+    @property
+    def threshold(self) -> float:
+        """Clipped trips beyond which a believed count is published for sure; smoothing may lower it, see network.json."""
+        return self.threshold_sigmas * self._spreads["links"].deviation(self._bounds.clip)
+
+    def guarantee(self) -> DP:
+        """All noisy tables together."""
+        return DP(
+            epsilon=float(self.epsilon),
+            delta=float(self.delta) if self.noise == "gaussian" else 0.0,
+            unit=Unit(name=self.unit, max_trips=self.max_trips),
+            assumptions=(
+                "The road network, its zones' number, the clip and all other parameters are public: none was chosen by "
+                "looking at these trips.",
+            ),
+            events=tuple(spread.event() for spread in self._spreads.values()),
+        )
+
+    def statement(self) -> tuple[str, ...]:
+        """What is and is not protected, in plain words."""
+        clip, deviation = self._bounds.clip, self._spreads["links"].deviation(self._bounds.clip)
+        norm = "root of the sum of squares" if self.noise == "gaussian" else "sum"
+        cut = (
+            f"Both ends of every trip were cut back to where it leaves a public zone that holds {self.protect_links} links."
+            if self.protect_links
+            else "The ends of trips were not cut back; the noise alone hides them."
+        )
+        sentences = [
+            f"The links that {Unit(name=self.unit).words()} drove count for at most {clip:g} together ({norm}); more is "
+            "scaled down.",
+            cut,
+            f"Noise with a standard deviation of {deviation:,.4g} trips was added to the count of every link of the public "
+            "network, driven or not; six blocks of the day, zones by hour and the other tables have noise of their own.",
+            f"Links believed to carry fewer trips than {self.threshold_sigmas:g} times the error that smoothing leaves were "
+            f"left out: at most {self.threshold:,.4g} trips before rescaling; network.json tells the number. A link that is "
+            "missing need not be empty.",
+            "Counts were smoothed along streets and at junctions, made non-negative and made to add up over hours; this uses "
+            "noisy tables alone.",
+            f"Counts were rescaled by a noisy total of links driven, at most {self._bounds.links:,} of each unit, so that they "
+            "speak of all trips; low and high bound what noise and the sharing of profiles leave open, 19 times in 20.",
+        ]
+        if self.speeds:
+            sentences.append("Speeds are means of noisy sums; links with little traffic lean on their road class.")
+        if self.turns:
+            sentences.append("turns.parquet tells how the traffic of a link divides at its end, from noisy counts of turns.")
+        if self.unit != "user":
+            more = "trips" if self.unit == "trip" else "days"
+            sentences.append(f"Somebody with n {more} is protected n times less than the promise says.")
+        return tuple(sentences)
+
+    def expected_error(self) -> str:
+        """How far off the count of a link is."""
+        deviation = self._spreads["links"].deviation(self._bounds.clip)
+        return (
+            f"The count of each link is off by about {deviation:,.4g} trips (more where trips had to be scaled down to the "
+            f"clip of {self._bounds.clip:g}); links below {self.threshold:,.4g} trips may be left out."
+        )
+
+    # -- what it does ----------------------------------------------------------------------------------------------
+
+    def apply(self, private: Trips, rng: Randomness) -> LinkFlows:
+        """Match, trim, count, add noise; then believe."""
+        drives = drives_of(private, self.space)
+        if self.protect_links:
+            drives = trimmed(drives, public_zones(self.space, links=self.protect_links))
+        of_trip = units_of_trips(private, Unit(name=self.unit))
+        reader = Reader(
+            drives=drives,
+            unit=of_trip[drives.trip],
+            n_units=int(of_trip.max()) + 1 if len(of_trip) else 0,
+            bounds=self._bounds,
+            spreads=self._spreads,
+            rng=rng,
+        )
+        return assemble(reader, n_zones=self.zones, threshold_sigmas=float(self.threshold_sigmas))
