@@ -21,7 +21,9 @@ LATEST_US = 7_258_118_400_000_000
 
 _FIRST_S, _LAST_S = 315_532_800, 4_102_444_800  # 1980 and 2100, between which an epoch's unit is told by its size
 
-ZONE_REMEDY = "Say which zone the times are in, such as time_zone='Europe/Helsinki' (or 'UTC')."
+ZONE_REMEDY = (
+    "Say which zone the times are in, such as --time-zone Europe/Helsinki (in Python time_zone='Europe/Helsinki'), or UTC."
+)
 UNIT_REMEDY = "Say which unit counts since 1970 are in: time_unit='s', 'ms', 'us' or 'ns'."
 
 
