@@ -48,7 +48,13 @@ def test_it_costs_what_geoind_costs():
         mine = anchors(**changes)
         terms = {name: changes[name] for name in ("unit", "max_trips", "space") if name in changes}
         theirs = GeoIndistinguishability(epsilon=1.0, radius_m=300.0, max_points=200, **terms)
-        assert mine.guarantee() == theirs.guarantee()
+        assert dataclasses.replace(mine.guarantee(), point_epsilon_per_m=1 / 300) == theirs.guarantee()
+
+
+def test_a_single_point_is_promised_nothing_that_an_anchor_would_break():
+    assert "One of its points alone" in GeoIndistinguishability(epsilon=1.0, radius_m=300.0).guarantee().words()
+    assert "One of its points alone" not in anchors().guarantee().words()
+    assert "costs several times epsilon" in " ".join(anchors().statement())
 
 
 @pytest.mark.parametrize(

@@ -89,9 +89,13 @@ class GeoInd:
     """The protection radius the parameters were chosen for; for reading only."""
     adjacency: Literal["any_other_place"] = "any_other_place"
     assumptions: tuple[str, ...] = ()
+    point_epsilon_per_m: float | None = None
+    """What one point alone can cost, where every point costs alike; None where a point can take the share of others."""
 
     def __post_init__(self) -> None:
         positive("epsilon_per_m", self.epsilon_per_m)
+        if self.point_epsilon_per_m is not None:
+            positive("point_epsilon_per_m", self.point_epsilon_per_m, at_most=self.epsilon_per_m)
 
     def words(self) -> str:
         """The promise as a data officer would say it."""
@@ -102,8 +106,8 @@ class GeoInd:
         if self.radius_m:
             level = self.epsilon_per_m * self.radius_m
             text += f" At d = {self.radius_m:g} m that is e^{level:.4g} = {_exp(level)}."
-            if self.unit.max_points is not None and self.unit.max_points > 1:
-                one = level / self.unit.max_points
+            if self.point_epsilon_per_m is not None and self.point_epsilon_per_m < self.epsilon_per_m:
+                one = self.point_epsilon_per_m * self.radius_m
                 text += (
                     f" One of its points alone, {self.radius_m:g} m elsewhere, changes it by e^{one:.4g} = {_exp(one)} at most."
                 )

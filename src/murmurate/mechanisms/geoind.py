@@ -60,6 +60,8 @@ class GeoIndistinguishability(GeoIndTerms):
             metric=self._metric(),
             radius_m=self.radius_m,
             assumptions=self._assumptions(),
+            # with a memo, one place that moves can change many reports together with the pattern of returns
+            point_epsilon_per_m=None if self.memo else self.epsilon / self.radius_m,
         )
 
     def _assumptions(self) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ class AnchoredGeoIndistinguishability(GeoIndTerms):
             "Some points of each trip, chosen by their number alone, were moved by noise; the others were filled in between "
             "these noisy points without being read.",
             f"A trip of n points costs n times epsilon {self.epsilon:g} at {self.radius_m:g} m, shared by the points that were "
-            "read.",
+            "read: each of them costs several times epsilon, those in between nothing.",
             f"At most {self.max_points:,} points of each {WORD[self.unit]} are paid for, which together cost epsilon "
             f"{self.max_points * self.epsilon:g} at {self.radius_m:g} m; this is what was charged.",
             *self._other_units(),

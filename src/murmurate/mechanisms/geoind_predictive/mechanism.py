@@ -185,6 +185,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
             "A report is drawn with noise, repeated at a public pace for free, or repeated because a noisy test passed.",
             f"Every draw and every test is paid for. All points of a {WORD[self.unit]} together can cost at most epsilon "
             f"{self.budget:g} at {self.radius_m:g} m, whatever the input; this is what was charged.",
+            "One point alone can cost several times epsilon, up to all that its trace has left.",
             "Where the budget of a trace ends, its last report is repeated to the end.",
             "Repeated reports show that a test passed or that none was made.",
             *self._other_units(),
