@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.mechanisms.test_dp_loc import GRID, city
 
+from diagonal_city import GRID, city
 from murmurate import noise
 from murmurate.errors import InputError, ParameterError
 from murmurate.mechanisms.ngram import NGram, tree

@@ -22,8 +22,6 @@ from murmurate.synthesis.shortest import in_order, tree_paths
 from murmurate.synthesis.sizes import Sizes
 
 TRIES = 4
-MOST_STEPS = 4
-"""A walk without a wanted size is given up after so many times the steps of the straight line, and some."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,23 +40,12 @@ class PublishedRouter:
     def paths(self, sources: Integers, destinations: Integers, hours: Integers, generator: np.random.Generator) -> CellTrips:
         if self.route == "most_probable":
             return grouped_paths(sources, destinations, hours, self.around, self._costs())
-        import jax.numpy as jnp
-
-        params = {name: jnp.asarray(value) for name, value in self.params.items()}
-        ends = self._masks()
-
-        def logits(cell: Any, destination: Any, hour: Any) -> Any:
-            arrived = (cell == destination)[:, None] & (jnp.arange(self.around.n_offsets) == self.around.stop)
-            wanted = jnp.where(arrived, 1e9, self.net.logits(params, cell, destination, hour))
-            return jnp.where(ends[cell] | arrived, wanted, -jnp.inf)
-
+        tables = {"inside": inside(self.around), **self.params}
         sizes = np.full(len(sources), -1)
         return walk_many(
-            sources, destinations, hours, sizes, logits=logits, around=self.around, generator=generator, tries=TRIES
-        )
-
-    def _masks(self) -> Any:
-        return inside(self.around)
+            sources, destinations, hours, sizes, logits=published_logits, net=self.net, tables=tables, around=self.around,
+            generator=generator, tries=TRIES,
+        )  # fmt: skip
 
     def _costs(self) -> Callable[[int, int], Floats]:
         """[cell, offset] costs of a destination and hour: the hidden layer is a sum of parts computed once."""
@@ -113,25 +100,12 @@ class RelativeRouter:
     def paths(self, sources: Integers, destinations: Integers, hours: Integers, generator: np.random.Generator) -> CellTrips:
         if self.route == "most_probable":
             return grouped_paths(sources, destinations, hours, self.around, self._costs())
-        import jax.numpy as jnp
-
-        params = {name: jnp.asarray(value) for name, value in self.params.items()}
-        weights, zone, relative = jnp.asarray(self._log_weights), jnp.asarray(self.zone), jnp.asarray(self.around.relative)
-        rows, columns = self.around.rows, self.around.columns
-
-        def logits(cell: Any, destination: Any, hour: Any) -> Any:
-            way = relative[
-                destination // columns - cell // columns + rows - 1, destination % columns - cell % columns + columns - 1
-            ]
-            made = self.net.logits(params, {"from": zone[cell], "to": zone[destination], "hour": hour, "way": way})
-            stop = jnp.arange(self.around.n_offsets) == self.around.stop
-            may_stop = (cell == destination)[:, None] & stop
-            return jnp.where(may_stop, made, made + weights[cell])
-
+        tables = {"weights": self._log_weights, "zone": self.zone, "relative": self.around.relative, **self.params}
         wanted = self.sizes.sample(sources, destinations, hours, generator)
         return walk_many(
-            sources, destinations, hours, wanted, logits=logits, around=self.around, generator=generator, tries=TRIES
-        )
+            sources, destinations, hours, wanted, logits=relative_logits, net=self.net, tables=tables, around=self.around,
+            generator=generator, tries=TRIES,
+        )  # fmt: skip
 
     def _costs(self) -> Callable[[int, int], Floats]:
         params, zone, around = self.params, self.zone, self.around
@@ -158,6 +132,31 @@ class RelativeRouter:
         params = {name.removeprefix("net."): value for name, value in arrays.items() if name.startswith("net.")}
         sizes = Sizes(arrays["sizes"], around.columns)
         return cls(params, arrays["visits"], arrays["steps"], arrays["zone"], sizes, around, hours, route)
+
+
+def published_logits(  # noqa: PLR0917
+    net: PublishedNet, around: Neighbourhood, tables: Any, cell: Any, destination: Any, hour: Any
+) -> Any:
+    """Of the offsets of each walker; whoever is at the destination stops there."""
+    import jax.numpy as jnp
+
+    arrived = (cell == destination)[:, None] & (jnp.arange(around.n_offsets) == around.stop)
+    wanted = jnp.where(arrived, 1e9, net.logits(tables, cell, destination, hour))
+    return jnp.where(tables["inside"][cell] | arrived, wanted, -jnp.inf)
+
+
+def relative_logits(  # noqa: PLR0917
+    net: RelativeNet, around: Neighbourhood, tables: Any, cell: Any, destination: Any, hour: Any
+) -> Any:
+    """Of the offsets of each walker, calibrated; stopping is a class of its own, open at the destination only."""
+    import jax.numpy as jnp
+
+    rows, columns, zone = around.rows, around.columns, tables["zone"]
+    down = destination // columns - cell // columns + rows - 1
+    way = tables["relative"][down, destination % columns - cell % columns + columns - 1]
+    made = net.logits(tables, {"from": zone[cell], "to": zone[destination], "hour": hour, "way": way})
+    may_stop = (cell == destination)[:, None] & (jnp.arange(around.n_offsets) == around.stop)
+    return jnp.where(may_stop, made, made + tables["weights"][cell])
 
 
 def inside(around: Neighbourhood) -> Any:

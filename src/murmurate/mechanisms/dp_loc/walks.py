@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,10 @@ from murmurate.synthesis.moves import Neighbourhood
 from murmurate.synthesis.paths import straight
 from murmurate.synthesis.sequences import CellTrips
 
+Logits = Callable[[Any, Neighbourhood, Any, Any, Any, Any], Any]
+
 AT_ONCE = 8192
+SHAPES = (64, 512, AT_ONCE)
 SPARE_STEPS = 20
 
 
@@ -23,15 +27,21 @@ def walk_many(
     hours: Integers,
     sizes: Integers,
     *,
-    logits: Callable[[Any, Any, Any], Any],
+    logits: Logits,
+    net: Any,
+    tables: Any,
     around: Neighbourhood,
     generator: np.random.Generator,
     tries: int,
 ) -> CellTrips:
     """One path a triple: of several tries the one nearest to the wanted size (-1: the first that arrives).
 
+    `logits(net, around, tables, cell, destination, hour)` is compiled once for a net and a neighbourhood; the tables
+    are arguments of it, so that calibrated ones do not compile again.
     A try that is too long to be nearer than another is given up; where none arrives the straight line is taken.
     """
+    import jax.numpy as jnp
+
     n = len(sources)
     apart = np.maximum(
         np.abs(destinations // around.columns - sources // around.columns),
@@ -39,7 +49,7 @@ def walk_many(
     )
     direct = -(-apart // around.reach)
     most = np.where(sizes > 0, 2 * sizes + 4, 4 * direct + SPARE_STEPS)
-    step = _compiled_step(logits)
+    step = partial(_compiled_step(logits, net, around), {name: jnp.asarray(value) for name, value in tables.items()})
     best: list[Integers | None] = [None] * n
     gap = np.where(sizes > 0, most, 1)
     for _ in range(tries):
@@ -103,30 +113,35 @@ def _asked(
     *,
     forbid_stop: bool,
 ) -> Integers:
-    """An offset for each walker, padded to one shape so that the compiler works once."""
+    """An offset for each walker, padded to one of a few shapes so that the compiler works once for each."""
     n = len(cell)
-    padded = [np.zeros(AT_ONCE, dtype=np.int32) for _ in range(3)]
+    size = next(size for size in SHAPES if size >= n)
+    padded = [np.zeros(size, dtype=np.int32) for _ in range(3)]
     for values, given in zip(padded, (cell, destination, hour), strict=True):
         values[:n] = given
-    uniform = generator.random(AT_ONCE, dtype=np.float32)
+    uniform = generator.random(size, dtype=np.float32)
     return np.asarray(step(*padded, uniform, forbid_stop))[:n].astype(np.int64)
 
 
-def _compiled_step(logits: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
+@lru_cache(maxsize=8)
+def _compiled_step(logits: Logits, net: Any, around: Neighbourhood) -> Callable[..., Any]:
     import jax
     import jax.numpy as jnp
 
     @jax.jit
-    def step(cell: Any, destination: Any, hour: Any, uniform: Any, forbid_stop: Any) -> Any:
+    def step(  # noqa: PLR0917
+        tables: Any, cell: Any, destination: Any, hour: Any, uniform: Any, forbid_stop: Any
+    ) -> Any:
         """The offset each walker takes; -1 where no step is possible."""
-        values = logits(cell, destination, hour)
+        values = logits(net, around, tables, cell, destination, hour)
         middle = values.shape[1] // 2
         values = jnp.where(forbid_stop & (jnp.arange(values.shape[1]) == middle), -jnp.inf, values)
         top = jnp.max(values, axis=1, keepdims=True)
         weights = jnp.where(jnp.isfinite(values), jnp.exp(values - jnp.where(jnp.isfinite(top), top, 0.0)), 0.0)
         cumulative = jnp.cumsum(weights, axis=1)
         taken = jnp.sum(cumulative <= uniform[:, None] * cumulative[:, -1:], axis=1)
-        taken = jnp.minimum(taken, values.shape[1] - 1)
-        return jnp.where(cumulative[:, -1] > 0, taken, -1)
+        # rounding may put a draw on the total itself: it belongs to the last step that has a weight
+        last = values.shape[1] - 1 - jnp.argmax(weights[:, ::-1] > 0, axis=1)
+        return jnp.where(cumulative[:, -1] > 0, jnp.minimum(taken, last), -1)
 
     return step
