@@ -13,13 +13,16 @@ from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.plausible.model import DayModel, as_trips
+from murmurate.mechanisms.plausible.published import publish
+from murmurate.mechanisms.plausible.seeded import recombine
 from murmurate.mechanisms.plausible.statistics import gather
+from murmurate.mechanisms.plausible.tested import release_tested, terms
 from murmurate.mechanisms.plausible.words import EXPECTED_ERRORS, STATEMENTS
 from murmurate.profiles.days import STEPS, DailyTraces, daily_traces
 from murmurate.spaces.grid import Grid
 
-Variant = Literal["own", "own-seeded", "as_published"]
-VARIANTS = ("own", "own-seeded", "as_published")
+Variant = Literal["own", "own-seeded", "own-tested", "as_published"]
+VARIANTS = ("own", "own-seeded", "own-tested", "as_published")
 MERGES = ("run", "boundary", "none")
 
 MOST_CELLS = 200_000
@@ -30,7 +33,8 @@ class Plausible:
     """Synthetic days over the cells of a public grid; no released day belongs to anyone.
 
     Guarantee: `own` is `epsilon`-differentially private for everything one person ever did (add or remove), for any number
-    of released days. `own-seeded` promises nothing. `as_published` filters fakes by (k, delta_d) plausible deniability.
+    of released days. `own-tested` is (`epsilon`, `delta`)-differentially private for `n_out` attempts. `own-seeded` promises
+    nothing. `as_published` filters fakes by (k, delta_d) plausible deniability.
 
     >>> plausible = Plausible(space=Grid(60.1, 24.8, 60.3, 25.2, 1000), n_out=100)
     >>> plausible.guarantee().epsilon, plausible.guarantee().unit.name
@@ -50,7 +54,9 @@ class Plausible:
     """Days to release; a public choice, never the number of private ones."""
     variant: Variant = "own"
     epsilon: float = 1.0
-    """Spent once by `own`; without meaning for the other variants."""
+    """Spent once by `own`, and by all attempts of `own-tested` together; without meaning for the other variants."""
+    delta: float = 1e-5
+    """own-tested: the chance that its test lets something pass that it should not."""
     steps: int = STEPS
     min_coverage: float = 0.8
     """Share of a day's steps that must be seen, or lie within a stay, for the day to be read."""
@@ -88,6 +94,7 @@ class Plausible:
         positive("epsilon", self.epsilon)
         whole("n_out", self.n_out, at_most=100_000_000)
         whole("steps", self.steps, at_least=12, at_most=288)
+        share("delta", self.delta)
         share("min_coverage", self.min_coverage, closed=True)
         if not isinstance(self.space, Grid):
             raise ParameterError(
@@ -115,6 +122,17 @@ class Plausible:
         """What is promised, from the parameters alone."""
         if self.variant == "own":
             return DP(epsilon=self.epsilon, unit=Unit(name="user"), assumptions=_ASSUMPTIONS)
+        if self.variant == "own-tested":
+            asked = terms(self.epsilon, self.delta, self.n_out)
+            return DP(
+                epsilon=self.epsilon,
+                delta=self.delta,
+                unit=Unit(name="user"),
+                assumptions=(
+                    *_ASSUMPTIONS,
+                    f"At least {asked.k:,} people, counted with noise, could have been the seed of a day.",
+                ),
+            )
         if self.variant == "own-seeded":
             return NoGuarantee(
                 why="each day follows the rhythm of one private day, and places and moves follow exact private counts.",
@@ -136,12 +154,8 @@ class Plausible:
         """`n_out` synthetic days."""
         if self.variant == "own":
             return self.fit(private, rng).sample(self.n_out, rng)
-        from murmurate.mechanisms.plausible.published import publish
-        from murmurate.mechanisms.plausible.seeded import recombine
-
-        days = self.days(private)
-        place = recombine(days, self, rng) if self.variant == "own-seeded" else publish(days, self, rng)
-        return as_trips(place, self.space, private.time_zone)
+        make = {"own-seeded": recombine, "own-tested": release_tested, "as_published": publish}[self.variant]
+        return as_trips(make(self.days(private), self, rng), self.space, private.time_zone)
 
     def fit(self, private: Trips, rng: Rng) -> DayModel:
         """Spend epsilon once, for any number of samples; only `own` learns a model that may be kept."""

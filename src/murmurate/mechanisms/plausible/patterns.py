@@ -95,39 +95,55 @@ def age_class(age: int) -> int:
 MOVE_EDGES = np.array([0, 1, 2, 3, 4, 6, 8, 11, 15, 20])
 PLACE_EDGES = np.array([1, 2, 3, 4, 5, 7, 10, 14])
 SHARE_BINS = 8
-TRAITS = (len(MOVE_EDGES) + 1, len(PLACE_EDGES) + 1, SHARE_BINS, 2 * ROLES, SHARE_BINS)
-"""Sizes of the histograms of days: moves, places, share of the main place, how the day begins and ends, longest stay out."""
+FIRST_EDGES = np.array([5.0, 7.0, 8.0, 9.0, 10.5, 13.0])
+LAST_EDGES = np.array([12.0, 15.0, 17.0, 18.0, 20.0, 22.0])
+TRAITS = (
+    len(MOVE_EDGES) + 1,
+    len(PLACE_EDGES) + 1,
+    SHARE_BINS,
+    2 * ROLES,
+    SHARE_BINS,
+    len(FIRST_EDGES) + 2,
+    len(LAST_EDGES) + 2,
+    SHARE_BINS,
+)
+"""Sizes of the histograms of days: moves, places, share of the main place, how the day begins and ends, longest stay out,
+hour of the first and of the last move (or none), share of the second place."""
 TRAIT_OFFSETS = np.cumsum(np.array([0, *TRAITS]))
 
 
 @njit(cache=True)
 def traits_of(label: Labels, n_labels: int, out: Integers) -> None:
-    """Write the five bins a day falls into, as positions in the concatenated histograms."""
+    """Write the bins a day falls into, as positions in the concatenated histograms."""
     steps = len(label)
-    moves = 0
-    main = 0
-    run = 0
-    longest_out = 0
+    moves, main, second, run, longest_out = 0, 0, 0, 0, 0
+    first, last = -1, -1
     for step in range(steps):
         if step and label[step] != label[step - 1]:
             moves += 1
             run = 0
+            first = step if first < 0 else first
+            last = step
         run += 1
         if label[step] == MAIN:
             main += 1
         elif run > longest_out:
             longest_out = run
+        second += label[step] == SECOND
     out[0] = np.searchsorted(MOVE_EDGES, moves)
     out[1] = TRAIT_OFFSETS[1] + np.searchsorted(PLACE_EDGES, n_labels)
     out[2] = TRAIT_OFFSETS[2] + min(SHARE_BINS - 1, main * SHARE_BINS // steps)
     closed = 1 if label[0] == label[steps - 1] else 0
     out[3] = TRAIT_OFFSETS[3] + 2 * role(label[0]) + closed
     out[4] = TRAIT_OFFSETS[4] + min(SHARE_BINS - 1, longest_out * SHARE_BINS // (steps // 2 + 1))
+    out[5] = TRAIT_OFFSETS[5] + (0 if first < 0 else 1 + np.searchsorted(FIRST_EDGES, first * 24.0 / steps, side="right"))
+    out[6] = TRAIT_OFFSETS[6] + (0 if last < 0 else 1 + np.searchsorted(LAST_EDGES, last * 24.0 / steps, side="right"))
+    out[7] = TRAIT_OFFSETS[7] + min(SHARE_BINS - 1, 2 * second * SHARE_BINS // (steps + 1))
 
 
 @njit(cache=True)
 def traits_of_days(label: Labels, n_labels: Integers) -> Integers:
-    """[row, 5]: the traits of many days."""
+    """[row, trait]: the traits of many days."""
     out = np.empty((len(label), len(TRAITS)), dtype=np.int64)
     for row in range(len(label)):
         traits_of(label[row], n_labels[row], out[row])

@@ -35,6 +35,8 @@ class Learned:
     """What is learned from the seeds, and who can stand in for them."""
 
     seeds: Places
+    seed_person: Integers
+    """Who the seeds are, for measurements inside; -1 for seeds added later."""
     alternatives: Places
     profiles: Profiles
     """Of the seeds."""
@@ -87,6 +89,7 @@ def learn(days: DailyTraces, settings: Plausible, rng: Rng) -> Learned:
     graph = location_graph(profiles)
     return Learned(
         seeds=seeds,
+        seed_person=people[order[:n_seeds]],
         alternatives=alternatives,
         profiles=profiles,
         alternative_profiles=others,
@@ -98,12 +101,13 @@ def learn(days: DailyTraces, settings: Plausible, rng: Rng) -> Learned:
 
 
 def with_more_seeds(learned: Learned, more: Places, settings: Plausible) -> Learned:
-    """The same with a few seeds (over the chosen places) added: only pairs with somebody new are compared, only new moves are counted."""
+    """The same with a few seeds (over the chosen places) added: only pairs with somebody new are compared."""
     n_places = learned.profiles.n_places
     profiles = joined(learned.profiles, _profiles(more, n_places))
     graph = learned.graph.merged(location_graph(profiles, first=learned.profiles.n_people))
     return Learned(
         seeds=np.concatenate([learned.seeds, more]),
+        seed_person=np.r_[learned.seed_person, np.full(len(more), -1)],
         alternatives=learned.alternatives,
         profiles=profiles,
         alternative_profiles=learned.alternative_profiles,

@@ -44,11 +44,11 @@ PRIOR_SPREAD = 0.8
 
 MOVES_PRIOR, PLACES_PRIOR = 5.0, 4.2
 """Moves and different places of a day before anything is measured."""
-LEVEL_SPREAD = 0.35
+LEVEL_SPREAD = 0.25
 """`PRIOR_SPREAD` of these two, of which less is unknown."""
 LEVEL_ROUNDS = 4
 
-PRIOR_DAYS = 30.0
+PRIOR_DAYS = 15.0
 """How many observed days the chain's own traits count for against the measured ones."""
 
 CANDIDATES = 4096

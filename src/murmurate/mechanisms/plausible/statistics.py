@@ -48,8 +48,8 @@ TO_ROLES = 4
 
 SHARES: Mapping[str, int] = {
     "regions": 20,
-    "cells": 28,
-    "jumps": 11,
+    "cells": 24,
+    "jumps": 9,
     "moves": 6,
     "places": 5,
     "slots": 4,
@@ -57,7 +57,7 @@ SHARES: Mapping[str, int] = {
     "slots_by_age": 2,
     "leaving_by_age": 4,
     "heading": 5,
-    "traits": 10,
+    "traits": 16,
 }
 """Hundredths of epsilon spent on each statistic; together 100."""
 

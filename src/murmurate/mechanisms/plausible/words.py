@@ -23,6 +23,14 @@ STATEMENTS: Mapping[str, tuple[str, ...]] = {
         "at most one day a private day, and never a cell its original visited.",
         "The popularity of places and the lengths of moves are exact private counts. An attacker can tell members from others.",
     ),
+    "own-tested": (
+        "Every released day is synthetic: drawn from a private model, with the kind of day (how often people move, how much of "
+        "it is at one place) of somebody in the data, kept or replaced at random.",
+        "A day left only if enough people, counted with noise, could have been its seed about as well. {n_out:,} attempts and "
+        "the model together cost epsilon {epsilon:g} and delta {delta:g} per person, whether or not a day passed; how many did "
+        "is part of what was paid for.",
+        "Few attempts pass unless there are many thousands of people.",
+    ),
     "as_published": (
         "Every released day passed three filters against this dataset: at most {delta_i} cells in common with its seed, a "
         "geographic similarity to it of at most {delta_s:g}, and at least {k} other people whose semantic similarity to it is "
@@ -42,6 +50,10 @@ EXPECTED_ERRORS: Mapping[str, str] = {
         "near 0.1 on the built-in city of 1,000; with 100 people, days follow public priors more than the data."
     ),
     "own-seeded": "Days, moves and visits close to the private ones; nothing is protected by a promise.",
+    "own-tested": (
+        "At most {n_out:,} days, most of them only with ten thousand people or more: each attempt needs hundreds or thousands "
+        "of people who could have been its seed."
+    ),
     "as_published": (
         "Days stay put more than real ones: with merging by run they keep two or three places where people have five. The "
         "divergence of sorted visits is 0.1 to 0.8, depending on merging."

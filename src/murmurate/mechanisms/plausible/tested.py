@@ -1,0 +1,132 @@
+"""own-tested: the randomised deniability test (Bindschaedler, Shokri and Gunter 2017), derived anew for add or remove.
+
+A seed is drawn from the people, a day is drawn given the seed, and it leaves only if enough people, counted with noise, could
+have been its seed about as well. Half of epsilon makes the private model that days are drawn from; each attempt costs the same
+part of the other half. What a seed decides is only the *kind* of the day, kept or replaced at random, so that the probability
+of a day given each person is known exactly up to a factor common to all.
+
+The claim for one attempt. Let p_s(y) be the probability of day y given seed s, and let a bucket be the people whose p(y) lies
+within a factor gamma of one another. The attempt releases y if a public coin (heads with probability 1 - 1/gamma) allows it and
+m + Z >= k, m the size of the seed's bucket and Z discrete Laplace noise of scale 1/eps0. Adding a person changes one count by
+one (a factor e^eps0), adds at most gamma/m of the bucket's mass (1 + gamma/t where m >= t), and changes the share of every seed
+by n/(n + 1), which is at least 1/(1 + gamma/t) where n >= t/gamma. A bucket below t passes with probability at most
+delta = e^(-eps0 (k - t)) / (1 + e^-eps0). A rejection is visible: it changes by at most 1/(n + 1), which the coin's own 1/gamma
+covers while n + 1 >= t; below that nothing passes but with probability delta. So (eps0 + ln(1 + gamma/t), delta), each attempt.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmurate.core.mechanism import Rng
+from murmurate.core.space import Integers
+from murmurate.errors import ParameterError
+from murmurate.mechanisms.plausible.model import DayModel
+from murmurate.mechanisms.plausible.patterns import MAIN, Labels, label_days
+from murmurate.mechanisms.plausible.statistics import gather
+from murmurate.noise import laplace_integers
+from murmurate.profiles.days import DailyTraces
+
+if TYPE_CHECKING:
+    from murmurate.mechanisms.plausible import Plausible
+
+MODEL_SHARE = 0.5
+"""Of epsilon: the private model that days are drawn from."""
+
+GAMMA = 4.0
+REPLACED = 0.3
+"""Chance that the kind of the seed's day is replaced by any kind. A kind kept is then 29 times likelier than another one, more
+than gamma squared, so that the two never share a bucket."""
+
+_MOVES = np.array([1, 3, 6])
+_SHARES = np.array([0.5, 0.75])
+KINDS = (len(_MOVES) + 1) * (len(_SHARES) + 1)
+_DRAWS = 4096
+_MOST_DRAWS = 60
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What each attempt costs and asks for."""
+
+    epsilon: float
+    delta: float
+    epsilon_noise: float
+    t: int
+    k: int
+
+
+def terms(epsilon: float, delta: float, attempts: int) -> Terms:
+    """The least k that keeps `attempts` attempts and the model within (epsilon, delta), by plain addition.
+
+    >>> terms(2.0, 1e-5, 1).k
+    27
+    """
+    each, rare = epsilon * (1 - MODEL_SHARE) / attempts, delta / attempts
+    best: Terms | None = None
+    for part in np.linspace(0.3, 0.98, 69):
+        noise_epsilon = each * float(part)
+        t = math.ceil(GAMMA / math.expm1(each - noise_epsilon))
+        spare = max(0.0, -math.log(rare * (1 + math.exp(-noise_epsilon))) / noise_epsilon)
+        k = t + math.ceil(spare)
+        if best is None or k < best.k:
+            best = Terms(each, rare, noise_epsilon, t, k)
+    if best is None or best.k > 10**9:
+        raise ParameterError(f"no test fits {attempts:,} attempts into epsilon {epsilon:g} and delta {delta:g}.")
+    return best
+
+
+def release_tested(days: DailyTraces, settings: Plausible, rng: Rng) -> NDArray[np.int32]:
+    """The days of `n_out` attempts that passed; there may be none."""
+    asked = terms(settings.epsilon, settings.delta, settings.n_out)
+    model_epsilon = settings.epsilon * MODEL_SHARE
+    noisy = gather(days, settings.space).measured(model_epsilon, rng)
+    model = DayModel.fit(noisy, settings.space, epsilon=model_epsilon, steps=days.steps, time_zone="UTC", rng=rng)
+    own_kind = kinds_of(*label_days(days.nth_days(0).place)[::2])
+    count = np.bincount(own_kind, minlength=KINDS)
+    people, n = len(own_kind), settings.n_out
+    if people == 0:
+        return np.zeros((0, days.steps), dtype=np.int32)
+    kept = own_kind[rng.integers(0, people, n)]
+    made_kind = np.where(rng.uniforms(n) < REPLACED, rng.integers(0, KINDS, n), kept)
+    # two values of p(y), a factor above gamma apart: the people of the day's kind, and all the others
+    bucket = np.where(made_kind == kept, count[made_kind], people - count[made_kind])
+    passed = laplace_integers(bucket.astype(np.int64), scale=1 / asked.epsilon_noise, rng=rng) >= asked.k
+    passed &= rng.uniforms(n) >= 1 / GAMMA
+    generator = rng.generator()
+    label, n_labels, drawn = _of_kinds(model, made_kind, generator)
+    leaves = np.flatnonzero(passed & drawn)
+    if not len(leaves):
+        return np.zeros((0, days.steps), dtype=np.int32)
+    return model.map.place(label[leaves], n_labels[leaves], generator)
+
+
+def kinds_of(label: Labels, n_labels: Integers) -> Integers:
+    """The kind of each day: how often people move and how much of it is at one place."""
+    del n_labels
+    moves = (label[:, 1:] != label[:, :-1]).sum(axis=1)
+    main = (label == MAIN).mean(axis=1)
+    return np.searchsorted(_MOVES, moves) * (len(_SHARES) + 1) + np.searchsorted(_SHARES, main, side="right")
+
+
+def _of_kinds(model: DayModel, wanted: Integers, generator: np.random.Generator) -> tuple[Labels, Integers, NDArray[np.bool_]]:
+    """A pattern of each wanted kind from the model; False where the model hardly has the kind, whoever the seed is."""
+    label = np.zeros((len(wanted), model.rhythm.steps), dtype=np.int16)
+    n_labels = np.ones(len(wanted), dtype=np.int64)
+    found = np.zeros(len(wanted), dtype=bool)
+    for _ in range(_MOST_DRAWS):
+        if found.all():
+            break
+        some, sizes = model.rhythm.draw(_DRAWS, generator)
+        kind = kinds_of(some, sizes)
+        for k in np.unique(wanted[~found]):
+            missing, there = np.flatnonzero(~found & (wanted == k)), np.flatnonzero(kind == k)
+            size = min(len(missing), len(there))
+            label[missing[:size]], n_labels[missing[:size]] = some[there[:size]], sizes[there[:size]]
+            found[missing[:size]] = True
+    return label, n_labels, found
