@@ -73,6 +73,48 @@ def test_a_limit_on_a_finer_unit_stops_a_coarser_promise(ledger):
     assert not ledger.spent("town")[0].n_charges
 
 
+def test_a_used_up_limit_is_not_passed_by_in_a_finer_unit(ledger):
+    for unit in ("user", "user_day", "trip"):
+        ledger.limit("town", kind="geoind", unit=unit, epsilon_per_m=0.01)
+    charge(ledger, GeoInd(epsilon_per_m=0.01, unit=USER), "r0")
+    before, point = ledger.history(), GeoInd(epsilon_per_m=0.5, unit=POINT)
+    with pytest.raises(InsufficientBudget) as refused:
+        charge(ledger, point, "r1")
+    assert "limits are set for geoind per user, user_day, trip, but none per point" in str(refused.value)
+    assert "murmurate ledger limit town --unit point --epsilon-per-m" in str(refused.value)
+    assert (refused.value.requested.epsilon, refused.value.requested.unit) == (0.5, "point")
+    assert (refused.value.remaining.epsilon, refused.value.remaining.unit) == (0.0, "point")
+    plan = ledger.plan("town", point)
+    assert not plan.allowed
+    assert plan.remaining.epsilon == 0.0
+    assert "pass them by" in plan.notes[0]
+    assert ledger.history() == before
+
+
+def test_a_limit_on_people_closes_trips_until_they_have_their_own(ledger):
+    ledger.limit("town", epsilon=1.0)
+    with pytest.raises(InsufficientBudget, match="per user, but none per trip: a trip-level release would pass them by"):
+        charge(ledger, DP(epsilon=0.1, unit=TRIP), "r0")
+    ledger.limit("town", unit="trip", epsilon=0.3)
+    charge(ledger, DP(epsilon=0.1, unit=TRIP), "r0")
+    charge(ledger, DP(epsilon=0.2, unit=USER), "r1")
+    with pytest.raises(InsufficientBudget):
+        charge(ledger, DP(epsilon=0.1, unit=TRIP), "r2")
+
+
+def test_a_coarser_unit_than_any_limited_needs_a_limit_of_its_own(ledger):
+    ledger.limit("town", unit="trip", epsilon=1.0)
+    with pytest.raises(InsufficientBudget, match="per trip, but none per user: nothing says what may be spent per user"):
+        charge(ledger, DP(epsilon=0.5, unit=USER), "r0")
+
+
+def test_a_limit_of_one_kind_leaves_the_other_kinds_open(ledger):
+    ledger.limit("town", epsilon=1.0)
+    listed = charge(ledger, GeoInd(epsilon_per_m=0.01, unit=POINT), "geo")
+    assert "No limit is set" in listed.notes[0]
+    charge(ledger, PlausibleDeniability(k=5), "pd")
+
+
 def test_geo_indistinguishability_adds_per_metre(ledger):
     ledger.limit("town", kind="geoind", unit="user", epsilon_per_m=0.03)
     for k in range(3):

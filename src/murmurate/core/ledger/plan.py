@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from murmurate.core.accounting import compose
-from murmurate.core.guarantee import DP, Guarantee, NoGuarantee
+from murmurate.core.guarantee import DP, FINER, Guarantee, NoGuarantee
 from murmurate.core.ledger.accounts import Amount, Spent, accounts_of, requested, standing
 from murmurate.errors import GuaranteeRefused, InsufficientBudget
 
@@ -36,10 +36,12 @@ class Plan:
     guarantee: Guarantee
     lines: tuple[PlanLine, ...]
     notes: tuple[str, ...] = ()
+    passed_by: tuple[str, ...] = ()
+    """Units of this kind that have a limit where the promise's own unit has none: such a charge is refused."""
 
     @property
     def allowed(self) -> bool:
-        return all(line.allowed for line in self.lines)
+        return not self.passed_by and all(line.allowed for line in self.lines)
 
     @property
     def requested(self) -> Amount | None:
@@ -55,12 +57,15 @@ class Plan:
 
     @property
     def remaining(self) -> Amount | None:
-        """What is left now, before the charge, in the tightest account; None where nothing is limited."""
+        """What is left now, before the charge, in the tightest account; None where nothing of the kind is limited."""
+        if self.passed_by:
+            own = self.lines[0].requested
+            return Amount(own.kind, own.unit, 0.0)
         left = [line.before.remaining for line in self.lines if line.before.remaining is not None]
         return min(left, key=float) if left else None
 
     def refuse_overspending(self) -> None:
-        """Raise where an account would pass its limit."""
+        """Raise where an account would pass its limit, or where there is none to hold while others are limited."""
         for line in self.lines:
             if line.allowed:
                 continue
@@ -74,6 +79,12 @@ class Plan:
                 "raise the limit: murmurate ledger limit.",
                 requested=line.requested,
                 remaining=remaining,
+            )
+        if self.passed_by:
+            raise InsufficientBudget(
+                f"population {self.population!r}: asked for {self.requested}, but {self.notes[0]} Nothing was spent.",
+                requested=self.requested,
+                remaining=self.remaining,
             )
 
 
@@ -91,7 +102,10 @@ def make_plan(
         earlier, limit = charges.get(account, ()), limits.get(account)
         before = standing(account, earlier, limit)
         lines.append(PlanLine(requested(account, guarantee), before, standing(account, (*earlier, guarantee), limit)))
-    return Plan(population, guarantee, tuple(lines), tuple(_notes(guarantee, lines)))
+    limited = tuple(unit for unit in FINER["user"] if (guarantee.kind, unit) in limits)
+    passed_by = limited if lines and guarantee.unit.name not in limited else ()
+    notes = [_unopened(population, guarantee, passed_by)] if passed_by else _notes(guarantee, lines)
+    return Plan(population, guarantee, tuple(lines), tuple(notes), passed_by)
 
 
 def refuse_untrue_statement(guarantee: Guarantee) -> None:
@@ -104,6 +118,18 @@ def refuse_untrue_statement(guarantee: Guarantee) -> None:
             f"the stated epsilon {guarantee.epsilon:g} (delta {guarantee.delta:g}) is less than its events cost: "
             f"{needed:.6g}. State what murmurate.core.accounting.compose gives for them. Nothing was spent."
         )
+
+
+def _unopened(population: str | None, guarantee: Guarantee, limited: Sequence[str]) -> str:
+    """Why an account without a limit takes nothing once another of its kind has one."""
+    own = guarantee.unit.name
+    coarser_limited = any(own in FINER[unit] for unit in limited)
+    why = f"a {own}-level release would pass them by" if coarser_limited else f"nothing says what may be spent per {own}"
+    amount = "--epsilon-per-m" if guarantee.kind == "geoind" else "--epsilon"
+    return (
+        f"limits are set for {guarantee.kind} per {', '.join(limited)}, but none per {own}: {why}. "
+        f"Open the account with murmurate ledger limit {population} --unit {own} {amount} ..."
+    )
 
 
 def _notes(guarantee: Guarantee, lines: Sequence[PlanLine]) -> list[str]:
