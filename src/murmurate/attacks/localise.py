@@ -39,6 +39,9 @@ KNOWLEDGE: Mapping[str, str] = {
 CLAIMED = tuple(name for name in KNOWLEDGE if name not in ("another_day", "hmm_own_profile"))
 """Observers against whom a figure is claimed; nothing is claimed against one who knows another day of the person."""
 
+_OWN_WEIGHT = 0.8
+"""Trust in a person's own other day against everybody's."""
+
 RELINKED = ("most_moves", "least_likely", "most_likely")
 
 
@@ -106,7 +109,7 @@ def localise(
         "hmm_viterbi": decode_viterbi(scene.sent, log_step, log_visit),
     }
     if other_day is not None:
-        guesses["hmm_own_profile"] = _with_own_profile(scene, aggregate, other_day, gap)
+        guesses["hmm_own_profile"] = _with_own_profile(scene, log_step, log_visit, other_day, gap)
     linked = link_sets(scene.sent, log_step)
     against = fakes_aggregate.log_steps(gap) if fakes_aggregate is not None else None
     known_day = None if other_day is None else np.ascontiguousarray(other_day[:, scene.query])
@@ -172,12 +175,24 @@ def _distinct(values: NDArray[np.integer]) -> Integers:
     return 1 + (ordered[..., 1:] != ordered[..., :-1]).sum(axis=-1)
 
 
-def _with_own_profile(scene: Scene, aggregate: Aggregate, other_day: Places, gap: int) -> Places:
-    """Each person decoded with a model of their own other day, mixed with the aggregate."""
+def _with_own_profile(scene: Scene, log_step: Floats, log_visit: Floats, other_day: Places, gap: int) -> Places:
+    """Each person decoded with the moves of their own other day, mixed with the aggregate's."""
     guess = np.empty_like(scene.true)
-    for person in range(len(scene.true)):
-        own = aggregate.mixed_with(other_day[person : person + 1], weight=0.8)
-        guess[person] = decode_marginals(scene.sent[person : person + 1], own.log_steps(gap), own.log_visits())[0]
+    log_rest = log_step + np.log(1 - _OWN_WEIGHT)
+    own_step = log_step.copy()
+    for person, day in enumerate(other_day):
+        places, at = np.unique(day, return_inverse=True)
+        moves = np.zeros((len(places), len(places)))
+        np.add.at(moves, (at[:-gap], at[gap:]), 1.0)
+        rows = moves.sum(axis=1) > 0
+        known = places[rows]
+        shares = np.exp(log_rest[known])
+        shares[:, places] += _OWN_WEIGHT * moves[rows] / moves[rows].sum(axis=1, keepdims=True)
+        own_step[known] = np.log(shares)
+        visits = (1 - _OWN_WEIGHT) * np.exp(log_visit)
+        visits[places] += _OWN_WEIGHT * np.bincount(at) / len(day)
+        guess[person] = decode_marginals(scene.sent[person : person + 1], own_step, np.log(visits))[0]
+        own_step[known] = log_step[known]
     return guess
 
 

@@ -91,16 +91,6 @@ class Aggregate:
         """Logarithm of the visiting probabilities."""
         return np.log(self.visits)
 
-    def mixed_with(self, place: NDArray[np.int32], *, weight: float) -> Aggregate:
-        """This model with the moves of some traces given `weight` in the rows they visit."""
-        counts, visited = _count(place, np.ones(len(place)), len(self.visits))
-        rows = counts.sum(axis=1)
-        steps = self.steps.copy()
-        there = rows > 0
-        steps[there] = (1 - weight) * steps[there] + weight * counts[there] / rows[there, None]
-        visits = (1 - weight) * self.visits + weight * visited / visited.sum()
-        return Aggregate(steps, visits, self.counts, self.visited, self.kernel, self.lat, self.lng, self.smoothing)
-
     def distance_m(self, one: NDArray[np.integer], other: NDArray[np.integer]) -> Floats:
         """Metres between places."""
         from murmurate.spaces.sphere import great_circle_m
