@@ -101,7 +101,7 @@ def test_what_a_mechanism_refuses_is_told_and_not_raised(small, tmp_path):
     table.write_parquet(tmp_path / "still.parquet")
     small["datasets"] = {"still": {"file": str(tmp_path / "still.parquet")}}
     small["metrics"] = ["hausdorff"]
-    assert "user_day" in run_cell(cell_of(small)).failed
+    assert "time" in run_cell(cell_of(small)).failed
 
 
 def test_statistics_of_groups_leave_out_what_is_not_finite():

@@ -69,3 +69,10 @@ def test_the_word_plane_needs_a_plane(small):
         cells_of(small)
     small["mechanisms"][0]["set"]["space"] = "plane"
     assert len(cells_of(small)) == 5
+
+
+def test_what_is_measured_does_not_change_the_noise(small):
+    seeds = [cell.noise_seed for cell in cells_of(small)]
+    assert len(set(seeds)) == len(seeds)
+    assert [cell.noise_seed for cell in cells_of({**small, "metrics": ["hausdorff"], "attacks": ["reidentify"]})] == seeds
+    assert not set(seeds) & {cell.noise_seed for cell in cells_of({**small, "seed": 6})}

@@ -44,7 +44,17 @@ class Cell:
     @cached_property
     def key(self) -> str:
         """A name for the result: equal keys, equal law."""
-        facts = [
+        return _digest([*self._releases, self.metrics, self.attacks])[:32]
+
+    @property
+    def noise_seed(self) -> int:
+        """The seed of this cell alone: neither order, nor processes, nor what is measured change its noise."""
+        return int(_digest(self._releases)[:12], 16)
+
+    @property
+    def _releases(self) -> list[Any]:
+        """Everything that the releases of this cell depend on."""
+        return [
             FORMAT,
             murmurate.__version__,
             self.fingerprint,
@@ -54,15 +64,12 @@ class Cell:
             self.mechanism,
             {name: plain_value(value) for name, value in sorted(self.parameters.items())},
             [self.first, self.repeats],
-            [self.metrics, self.attacks],
             self.seed,
         ]
-        return hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()[:32]
 
-    @property
-    def noise_seed(self) -> int:
-        """The seed of this cell alone, so that neither the order nor the number of processes changes its noise."""
-        return int.from_bytes(hashlib.sha256(f"{self.seed} {self.key}".encode()).digest()[:6], "big")
+
+def _digest(facts: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()
 
 
 def settings(spec: MechanismSpec) -> list[dict[str, Any]]:
