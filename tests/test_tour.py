@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from murmurate import door, mechanisms, tour
+from murmurate import mechanisms, tour
+from murmurate.checking import verify
 from murmurate.core.release import open_release
 from murmurate.errors import OutputError, ParameterError
 
-SMALL = {"people": 16, "days": 3}
+SMALL = {"people": 16, "days": 3, "workers": 1}
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def test_everything_is_where_it_says(shown):
         assert {f"{name}.html", f"{name}-public.html", f"{name}-attacks.html"} <= {
             path.name for path in (folder / "reports").iterdir()
         }
-        door.verify(folder / "releases" / name)
+        verify(folder / "releases" / name)
         assert open_release(folder / "releases" / name).manifest.seeded, "a demo is marked as one"
     page = shown.report.read_text(encoding="utf-8")
     for link in ("reports/geoind.html", "reports/ngram-attacks.html"):
@@ -40,8 +41,8 @@ def test_scores_are_there_for_machines(shown):
     assert scores["geoind"]["guarantee"]["kind"] == "geoind" and scores["geoind"]["attacks"]
 
 
-def test_a_tour_repeats(shown, tmp_path):
-    again = tour.tour(tmp_path / "again", only=["geoind", "ngram"], **SMALL)
+def test_a_tour_repeats_whatever_the_number_of_processes(shown, tmp_path):
+    again = tour.tour(tmp_path / "again", only=["geoind", "ngram"], **{**SMALL, "workers": 2})
     for one, other in zip(shown.entries, again.entries, strict=True):
         assert one.release.trips.table.drop("uid", "tid").equals(other.release.trips.table.drop("uid", "tid"))
         assert one.evaluation.to_json() == other.evaluation.to_json()
@@ -50,9 +51,9 @@ def test_a_tour_repeats(shown, tmp_path):
 def test_a_failing_mechanism_is_told_and_does_not_stop_the_others(monkeypatch, tmp_path):
     kind = mechanisms.mechanism_class("geoind")
     monkeypatch.setattr(kind, "apply", lambda *_: (_ for _ in ()).throw(RuntimeError("broken on purpose")))
-    with pytest.raises(ExceptionGroup, match=r"1 of 2 mechanisms failed .*geoind: RuntimeError: broken on purpose") as told:
+    with pytest.raises(ExceptionGroup, match="1 of 2 mechanisms failed: geoind: RuntimeError: broken on purpose") as told:
         tour.tour(tmp_path / "out", only=["geoind", "ngram"], **SMALL)
-    assert told.value.exceptions[0].__notes__ == ["while the tour showed geoind"]
+    assert "Traceback" in told.value.exceptions[0].__notes__[0]
     assert (tmp_path / "out" / "reports" / "ngram.html").is_file()
     assert not (tmp_path / "out" / "releases" / "geoind").exists()
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from murmurate import door, noise, progress
+from murmurate import door, noise, progress, runner
 from murmurate.attack import attack
 from murmurate.core.ledger import Ledger
 from murmurate.core.parameters import whole
-from murmurate.core.release import Release, new_folder
+from murmurate.core.release import new_folder
 from murmurate.demo import City, city
 from murmurate.evaluate import Evaluation, evaluate
 from murmurate.mechanisms import NAMES, example, mechanism_class
@@ -41,8 +43,6 @@ METRICS = (
 """A demo's worth of them: every family, nothing slow."""
 
 REPORT = "report.html"
-STEPS = 3
-"""Of each mechanism: release, judge, write its pages."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,10 @@ class Tour:
         return self.folder / REPORT
 
 
+class MechanismFailed(RuntimeError):
+    """A mechanism that could not be shown; the note holds where it failed."""
+
+
 def tour(
     out: str | Path,
     *,
@@ -66,6 +70,7 @@ def tour(
     only: Sequence[str] | None = None,
     seed: int = 1,
     cell_m: float = 500.0,
+    workers: int = 2,
 ) -> Tour:
     """Build the city, run the mechanisms with their demo settings, judge them, write releases and pages under `out`.
 
@@ -77,80 +82,75 @@ def tour(
     for name in names:
         mechanism_class(name)  # an unknown name is refused before any work
     folder = Path(out)
-    failed: dict[str, Exception] = {}
+    failed: dict[str, MechanismFailed] = {}
     entries: list[Entry] = []
-    with new_folder(folder) as temporary, Ledger.in_memory() as ledger:
+    with new_folder(folder) as temporary:
         progress.report("building the city", 0, 1)
         town = city(people=people, days=days, seed=seed)
         progress.report("building the city", 1, 1)
-        guide = _Guide(town, temporary, ledger, seed, cell_m)
-        for name in names:
-            try:
-                entries.append(guide.show(name))
-            except Exception as error:  # noqa: BLE001  told at the end, all together, with a failure code
-                error.add_note(f"while the tour showed {name}")
-                failed[name] = error
+        (temporary / "reports").mkdir()
+        stop = partial(_stop, town, temporary, seed, cell_m)
+        found = runner.map(stop, names, workers=min(workers, len(names)), describe="mechanisms", total=len(names))
+        for name, shown in zip(names, found, strict=True):
+            progress.report(name, 1, 1)
+            if isinstance(shown, Entry):
+                entries.append(shown)
+            else:
+                failed[name] = MechanismFailed(f"{name}: {shown[0]}")
+                failed[name].add_note(shown[1])
         if entries:
-            write_comparison(temporary / REPORT, entries, town.trips, grid=town.grid(cell_m), base=guide.base, demo=True)
+            write_comparison(temporary / REPORT, entries, town.trips, grid=town.grid(cell_m), base=_base(town), demo=True)
             write_json(temporary / "scores.json", {entry.name: _json(entry) for entry in entries})
     if failed:
-        told = "; ".join(f"{name}: {type(error).__name__}: {error}" for name, error in failed.items())
-        raise ExceptionGroup(f"{len(failed)} of {len(names)} mechanisms failed ({told})", list(failed.values()))
+        told = "; ".join(str(error) for error in failed.values())
+        raise ExceptionGroup(f"{len(failed)} of {len(names)} mechanisms failed: {told}", list(failed.values()))
     settled = (replace(entry.release, folder=folder / "releases" / entry.name) for entry in entries)
     return Tour(folder, tuple(replace(entry, release=made) for entry, made in zip(entries, settled, strict=True)))
 
 
-class _Guide:
-    """What all stops of a tour share."""
+def _stop(town: City, folder: Path, seed: int, cell_m: float, name: str) -> Entry | tuple[str, str]:
+    """One mechanism shown; or what went wrong and where, as text: not every exception travels between processes."""
+    try:
+        return _show(town, folder, seed, cell_m, name)
+    except Exception as error:  # noqa: BLE001  told at the end, all together, with a failure code
+        return f"{type(error).__name__}: {error}", traceback.format_exc()
 
-    def __init__(self, town: City, folder: Path, ledger: Ledger, seed: int, cell_m: float) -> None:
-        self.town, self.folder, self.ledger, self.seed, self.cell_m = town, folder, ledger, seed, cell_m
-        self.base = BaseMap(town.network, town.outlines())
-        (folder / "reports").mkdir()
 
-    def show(self, name: str) -> Entry:
-        """Release, judge, write pages."""
-        progress.report(name, 0, STEPS)
-        made = self._release(name)
-        progress.report(name, 1, STEPS)
-        seen = review(made.folder, self.town.trips, ledger=self.ledger)
-        if made.manifest.kind == "trips":
-            evaluation = evaluate(
-                seen.released,
-                seen.original,
-                grid=self.town.grid(self.cell_m),
-                pairing=seen.pairing,
-                metrics=METRICS,
-                workers=1,
-                seed=self.seed,
-            )
-            attacked = attack(seen.released, seen.original, pairing=seen.pairing, seed=self.seed)
-        else:
-            evaluation, attacked = Evaluation((), {}), None
-        progress.report(name, 2, STEPS)
-        pages = self.folder / "reports"
-        write_report(pages / f"{name}.html", seen, evaluation, base=self.base)
-        write_report(pages / f"{name}-public.html", seen, evaluation, base=self.base, public=True)
-        if attacked is not None:
-            write_attack_report(pages / f"{name}-attacks.html", seen, attacked)
-        progress.report(name, STEPS, STEPS)
-        return Entry(
-            made,
-            evaluation if made.manifest.kind == "trips" else None,
-            attacked,
-            page=f"reports/{name}.html",
-            attack_page=f"reports/{name}-attacks.html" if attacked is not None else "",
-        )
-
-    def _release(self, name: str) -> Release:
-        return door.release(
-            example(name, self.town.spaces(self.cell_m)),
-            self.town.trips,
-            ledger=self.ledger,
-            out=self.folder / "releases" / name,
+def _show(town: City, folder: Path, seed: int, cell_m: float, name: str) -> Entry:
+    """Release, judge, write pages."""
+    with Ledger.in_memory() as ledger:
+        made = door.release(
+            example(name, town.spaces(cell_m)),
+            town.trips,
+            ledger=ledger,
+            out=folder / "releases" / name,
             accept_no_guarantee=True,
-            rng=noise.seeded(self.seed),
+            rng=noise.seeded(seed),
         )
+        seen = review(made.folder, town.trips, ledger=ledger)
+    evaluation, attacked = Evaluation((), {}), None
+    if made.manifest.kind == "trips":
+        grid = town.grid(cell_m)
+        evaluation = evaluate(
+            seen.released, seen.original, grid=grid, pairing=seen.pairing, metrics=METRICS, workers=1, seed=seed
+        )
+        attacked = attack(seen.released, seen.original, pairing=seen.pairing, seed=seed)
+    pages, base = folder / "reports", _base(town)
+    write_report(pages / f"{name}.html", seen, evaluation, base=base)
+    write_report(pages / f"{name}-public.html", seen, evaluation, base=base, public=True)
+    if attacked is not None:
+        write_attack_report(pages / f"{name}-attacks.html", seen, attacked)
+    return Entry(
+        made,
+        evaluation if made.manifest.kind == "trips" else None,
+        attacked,
+        page=f"reports/{name}.html",
+        attack_page=f"reports/{name}-attacks.html" if attacked is not None else "",
+    )
+
+
+def _base(town: City) -> BaseMap:
+    return BaseMap(town.network, town.outlines())
 
 
 def _json(entry: Entry) -> dict[str, Any]:

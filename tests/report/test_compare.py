@@ -36,10 +36,10 @@ def test_attacks_are_best_near_chance(judged):
     def found(value):
         return [Score(name="new.share", value=value, chance=0.5, better="closer_to_chance")]
 
-    entries = [entry(judged, "a", attacks=found(0.9)), entry(judged, "b", attacks=found(0.45)), entry(judged, "c")]
+    entries = [entry(judged, "a", attacks=found(0.9)), entry(judged, "b", attacks=found(0.45)), entry(judged, "not attacked")]
     ((words, better, cells),) = attack_table(entries).rows
     assert (words, better) == ("new: share", "safer near chance")
-    assert [cell.best for cell in cells] == [False, True, False] and cells[0].text == "0.9 (chance 0.5)"
+    assert [cell.best for cell in cells] == [False, True] and cells[0].text == "0.9 (chance 0.5)"
     assert attack_table([entry(judged, "c")]) is None
 
 

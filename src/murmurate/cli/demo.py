@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,12 +22,14 @@ def demo(
     days: Annotated[int, typer.Option(help="How many days are recorded.")] = 7,
     only: Annotated[list[str] | None, typer.Option("--only", help="Only this mechanism; may be repeated.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same city and the same releases.")] = 1,
+    workers: Annotated[int, typer.Option(help="Processes to use.")] = 2,
 ) -> None:
     """Build a city, run every mechanism on it, judge them all and write one report to look at."""
+    from murmurate.mechanisms import NAMES
     from murmurate.tour import tour
 
-    with working(), _lines_where_nobody_sees_bars():
-        done = tour(out, people=people, days=days, only=only, seed=seed)
+    with working(), _lines_where_nobody_sees_bars(("building the city", *(only or NAMES))):
+        done = tour(out, people=people, days=days, only=only, seed=seed, workers=workers)
     _print(done)
 
 
@@ -37,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 @contextmanager
-def _lines_where_nobody_sees_bars() -> Iterator[None]:
+def _lines_where_nobody_sees_bars(told: Sequence[str]) -> Iterator[None]:
     """In a log, one line for each thing that is done."""
     from murmurate import progress
 
@@ -46,7 +48,7 @@ def _lines_where_nobody_sees_bars() -> Iterator[None]:
         return
 
     def line(what: str, done: float, total: float | None) -> None:
-        if done == total and what not in ("metrics", "attacks", "flows by hour"):
+        if done == total and what in told:
             typer.echo(f"done: {what}", err=True)
 
     with progress.shown_by(line):

@@ -102,14 +102,16 @@ def write_comparison(
 
 
 def score_table(entries: Sequence[Entry]) -> Table:
-    """Key scores of every release, in the order a reader asks for them."""
+    """Key scores of every release that has some, in the order a reader asks for them."""
+    entries = [entry for entry in entries if entry.evaluation is not None]
     found = [_by_name(entry.evaluation) for entry in entries]
     names = [name for name in KEY if any(name in scores for scores in found)]
     return _table(entries, found, {name: KEY_WORDS[name] for name in names})
 
 
 def attack_table(entries: Sequence[Entry]) -> Table | None:
-    """Key results of attacks, each beside chance; None where no attack ran."""
+    """Key results of attacks, each beside chance, of every release that was attacked; None where no attack ran."""
+    entries = [entry for entry in entries if entry.attacked is not None]
     found = [_by_name(entry.attacked) for entry in entries]
     everything = list(dict.fromkeys(name for scores in found for name in scores))
     if not everything:
