@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
-from murmurate.core.parameters import positive, share, whole
+from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.core.space import Floats, Integers, Space
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
+from murmurate.profiles.filling import gibbs_fill
 from murmurate.spaces.sphere import great_circle_m
 
 STEPS = 72
@@ -97,17 +99,21 @@ def daily_traces(
     stay_m: float = 500.0,
     max_stay_h: float = 24.0,
     max_pause_h: float = 1.0,
+    fill: Literal["hold", "gibbs"] = "hold",
+    seed: int = 0,
 ) -> DailyTraces:
     """Person-days of `steps` equal steps; the place of a step is where the person was last seen before its middle.
 
     A gap is known where it is a pause of at most `max_pause_h`, or a stay: both its ends lie within `stay_m` of each other
     and at most `max_stay_h` apart. Days with less than `min_coverage` of known steps are left out, each person's by their
-    own points alone; other holes take the nearer end of the gap.
+    own points alone. Other holes take the nearer end of the gap; with fill="gibbs" they are drawn from how the person moved
+    elsewhere.
     """
     whole("steps", steps, at_least=2, at_most=1440)
     share("min_coverage", min_coverage, closed=True)
     for name, value in (("stay_m", stay_m), ("max_stay_h", max_stay_h), ("max_pause_h", max_pause_h)):
         positive(name, value)
+    one_of("fill", fill, ("hold", "gibbs"))
     if not trips.has_time or not trips.has_coordinates:
         raise InputError("daily traces need a time and coordinates for every point.")
     if trips.n_points == 0:
@@ -137,6 +143,8 @@ def daily_traces(
     coverage = known.mean(axis=1)
     keep = (coverage >= min_coverage) & (place >= 0).any(axis=1)
     filled = _fill_outside(np.ascontiguousarray(place[keep], dtype=np.int32))
+    if fill == "gibbs":
+        filled = gibbs_fill(filled, known[keep], of_person[keep], seed=seed)
     return DailyTraces(of_person[keep], of_day[keep], filled, coverage[keep], n_places)
 
 
