@@ -16,6 +16,7 @@ from murmurate.errors import ParameterError
 NAMES: dict[str, str] = {
     "average": "murmurate.attacks.average:average",
     "reidentify": "murmurate.attacks.reidentify:reidentify",
+    "reconstruct": "murmurate.attacks.reconstruct:reconstruct",
     "localise": "murmurate.attacks.localise_pool:localise",
 }
 """Registry name -> module:function. One line an attack, one entry each in docs/attacks.md."""

@@ -19,6 +19,9 @@ NAMES: dict[str, str] = {
     "dp_loc": "murmurate.mechanisms.dp_loc:DPLoc",
     "ngram": "murmurate.mechanisms.ngram:NGram",
     "plausible": "murmurate.mechanisms.plausible:Plausible",
+    "dp_ani": "murmurate.mechanisms.dp_ani:DPANI",
+    "od_successive": "murmurate.mechanisms.od_successive:ODSuccessive",
+    "road_counts": "murmurate.mechanisms.road_counts:RoadCounts",
 }
 """Registry name -> module:class. One line a mechanism."""
 

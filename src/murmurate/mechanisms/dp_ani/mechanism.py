@@ -14,7 +14,7 @@ from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.dp_ani.ends import moved_ends
-from murmurate.mechanisms.dp_ani.ranges import adaptive_radii, fixed_radii, links_within, tested_radii
+from murmurate.mechanisms.dp_ani.ranges import adaptive_radii, fixed_radii, links_within, radii_of
 from murmurate.mechanisms.dp_ani.rejoin import rejoined
 from murmurate.spaces.drives import Drives, drives_of_matching, matched
 from murmurate.spaces.flows import LinkFlows
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 WHY = (
     "the range of the noise is chosen from the private end of a trip without a valid bound on how much another end would "
-    "change it, the new link always lies within that range of the true end, what lies between the ends is not perturbed and counts "
-    "carry no noise. Use road_counts for a network with a guarantee."
+    "change it, the new link always lies within that range of the true end, what lies between the ends is not perturbed and "
+    "counts carry no noise. Use road_counts for a network with a guarantee."
 )
 
 
@@ -143,7 +143,7 @@ class DPANI:
         return Perturbed(rejoined(drives, found, trips, first, last), trips, ranges, true, new.reshape(2, -1))
 
     def _radii(self, network: RoadNetwork, lat: Floats, lng: Floats, rng: Randomness) -> Floats:
-        radii = tested_radii(self.initial_m, self.max_m)
+        radii = radii_of(self.initial_m, self.max_m)
         counts = links_within(network, lat, lng, radii)
         if self.radius_rule == "adaptive":
             epsilon = self.epsilon if self.epsilon_radius is None else self.epsilon_radius

@@ -15,7 +15,7 @@ from murmurate.spaces.road.index import Buckets
 STEP_M = 10.0
 
 
-def tested_radii(initial_m: float, max_m: float) -> Floats:
+def radii_of(initial_m: float, max_m: float) -> Floats:
     """initial, initial + 10, ... m: the radius tested at step l is initial + 10 (l - 1)."""
     return np.arange(initial_m, max_m + STEP_M / 2, STEP_M)
 

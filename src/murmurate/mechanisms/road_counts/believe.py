@@ -73,8 +73,8 @@ def believe_hours(
     block_share = by_block.sum(axis=2)
     prior = totals.count * block_share[zone].T
     scaled, noise = blocks * totals.block_ratio, deviation * totals.block_ratio
-    # two deviations of what noise alone would give are taken off, lest noise pass for variety
-    excess = float(((scaled - prior) ** 2).sum()) - noise**2 * (scaled.size + 2 * np.sqrt(2 * scaled.size))
+    # a deviation of what noise alone would give is taken off, lest noise pass for variety
+    excess = float(((scaled - prior) ** 2).sum()) - noise**2 * (scaled.size + np.sqrt(2 * scaled.size))
     relative = float(np.sqrt(max(excess, 0.0) / max(float((prior**2).sum()), 1e-300)))
     relative = min(relative, 1.0)
     believed = np.array(

@@ -1,0 +1,69 @@
+"""Reconstruct finds ends in raw counts, not in noise; its parts by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from murmurate.attacks import attack_function
+from murmurate.attacks.reconstruct import _allotted, _near, attack_network, reconstruct
+from murmurate.mechanisms.road_counts import RoadCounts
+from murmurate.metrics.comparison import NotMeasurable
+from murmurate.noise import seeded
+from murmurate.spaces.drives import drives_of
+from murmurate.spaces.flows import LinkFlows
+from road_town import grid_town
+from town_traffic import traffic
+
+TOWN = grid_town(8)
+
+
+@pytest.fixture(scope="module")
+def cars():
+    return traffic(TOWN, people=12, trips_each=3)
+
+
+def test_raw_counts_give_the_ends_away_and_noisy_ones_do_not(cars):
+    drives = drives_of(cars, TOWN)
+    raw = {score.name: score for score in attack_network(LinkFlows.of_drives(drives, by_day=True), drives)}
+    ends = raw["reconstruct.ends.imbalance.exact"]
+    assert ends.value > 0.7 > ends.chance + 0.2
+    assert raw["reconstruct.ends.imbalance.within_100m"].value >= ends.value
+    assert raw["reconstruct.trips.count_one"].value > 0.5
+    assert raw["reconstruct.trips.assignment"].value >= 0.0
+    noisy = RoadCounts(epsilon=1.0, space=TOWN, unit="trip", zones=1).apply(cars, seeded(1))
+    hidden = {score.name: score for score in attack_network(noisy, drives)}
+    assert hidden["reconstruct.ends.imbalance.exact"].value <= hidden["reconstruct.ends.imbalance.exact"].chance + 0.1
+    assert hidden["reconstruct.trips.count_one"].value == 0.0
+
+
+def test_it_is_registered_reads_networks_only_and_repeats(cars):
+    function = attack_function("reconstruct")
+    with pytest.raises(NotMeasurable, match="aggregated network"):
+        function(cars, cars, pairing=None)
+    raw = LinkFlows.of_drives(drives_of(cars, TOWN))
+    once, again = (reconstruct(raw, cars, pairing=None, seed=3) for _ in range(2))
+    assert [score.to_json() for score in once] == [score.to_json() for score in again]
+    assert all(score.chance is not None and score.note and score.low <= score.value <= score.high for score in once)
+
+
+def test_no_drive_on_the_network_is_told(cars):
+    raw = LinkFlows.of_drives(drives_of(cars, TOWN))
+    elsewhere = cars.with_columns({"lat": cars.lat + 1.0})
+    with pytest.raises(NotMeasurable, match="no original drives"):
+        reconstruct(raw, elsewhere)
+
+
+def test_guesses_are_allotted_by_largest_remainders():
+    assert _allotted(np.array([2.0, 0.0, 1.0]), 3).tolist() == [0, 0, 2]
+    assert _allotted(np.array([1.0, 1.0, 0.0]), 1).tolist() == [0]
+    assert _allotted(np.zeros(3), 4).tolist() == []
+
+
+def test_every_guess_is_used_once():
+    truth = np.array([[0.0, 0.0], [10.0, 0.0], [500.0, 0.0]])
+    assert _near(np.array([[5.0, 0.0]]), truth, 100.0) == 1
+    assert _near(np.array([[5.0, 0.0], [50.0, 0.0], [700.0, 0.0]]), truth, 100.0) == 2
+    pairs = np.array([[0.0, 0.0, 100.0, 0.0]])
+    assert _near(pairs, np.array([[0.0, 50.0, 100.0, 300.0]]), 100.0) == 0
+    assert _near(pairs, np.array([[0.0, 50.0, 100.0, 30.0]]), 100.0) == 1
