@@ -255,3 +255,117 @@ def test_a_closed_door_tells_which_ledger(tmp_path):
     (tmp_path / "ledger.sqlite").write_bytes(b"")
     with pytest.raises(LedgerError):
         mm.Ledger(tmp_path / "ledger.sqlite")
+
+
+# -- what an examiner of this door once got through --------------------------------------------------------------------
+
+
+def without_times() -> Trips:
+    return mm.read(trips().table.drop("datetime"))
+
+
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [({"unit": "user_day"}, {}), ({"smooth": True}, {}), ({"unit": "user"}, {"link": "day"})],
+)
+def test_times_that_are_needed_are_asked_for_before_the_charge(tmp_path, ledger, change, options):
+    with pytest.raises(InputError, match="carry no time"):
+        mm.release(geoind(**change), without_times(), ledger=ledger, out=tmp_path / "out", **options)
+    assert [entry.what for entry in ledger.history()] == ["created"]
+
+
+def test_a_name_too_long_is_refused_before_the_charge(tmp_path, ledger):
+    with pytest.raises(OutputError):
+        mm.release(geoind(), trips(), ledger=ledger, out=tmp_path / ("x" * 250))
+    assert [entry.what for entry in ledger.history()] == ["created"]
+
+
+def test_what_fails_after_the_charge_says_so(tmp_path, ledger):
+    far = geoind(space=mm.Plane(0.0, 0.0))
+    with pytest.raises(mm.errors.MurmurateError) as failed:
+        mm.release(far, trips(), ledger=ledger, out=tmp_path / "out")
+    assert failed.value.charged == ledger.history()[-1].details["release_id"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_refused_charge_leaves_nothing_inside(tmp_path, ledger):
+    population = ledger.population_of(trips().identity, create=True)
+    ledger.limit(population, kind="geoind", unit="trip", epsilon_per_m=1e-6)
+    with pytest.raises(mm.errors.InsufficientBudget):
+        mm.release(geoind(), trips(), ledger=ledger, out=tmp_path / "out")
+    assert list(ledger.internal_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("step_m", [10_000.0, 50.0])
+def test_a_lattice_coarser_than_its_noise_is_refused(step_m):
+    with pytest.raises(ParameterError, match="lattice step"):
+        geoind(space=mm.Plane(60.0, 25.0, step_m))
+
+
+def test_demo_releases_are_marked(tmp_path):
+    with mm.Ledger.in_memory() as demo:
+        made = mm.release(geoind(), trips(), ledger=demo, out=tmp_path / "out")
+        assert made.manifest.demo
+        assert "demo" in mm.verify(made.folder, ledger=demo)["marks"]
+    assert "This is a demo" in (made.folder / "statement.md").read_text()
+
+
+def test_a_release_cannot_pass_for_a_sample(tmp_path, ledger):
+    made = mm.release(geoind(), trips(), ledger=ledger, out=tmp_path / "out")
+    values = json.loads((made.folder / "manifest.json").read_text())
+    values.update(model_of=values["release_id"], release_id="00")
+    (made.folder / "manifest.json").write_text(json.dumps(values))
+    with pytest.raises(VerifyError, match="no such model"):
+        mm.verify(made.folder, ledger=ledger)
+
+
+def test_a_prettier_statement_does_not_verify(tmp_path, ledger):
+    from dataclasses import replace
+
+    from murmurate.core.release import seal
+
+    made = mm.release(geoind(), trips(), ledger=ledger, out=tmp_path / "out")
+    (made.folder / "manifest.json").unlink()
+    (made.folder / "statement.md").unlink()
+    seal(made.folder, replace(made.manifest, statement=("Nobody can ever be found.",)))
+    with pytest.raises(VerifyError, match="statement"):
+        mm.verify(made.folder)
+
+
+@pytest.mark.parametrize("change", [{"files": []}, {"guarantee": []}, {"statement": 5}, {"files": 3}])
+def test_odd_manifests_end_in_a_sentence(tmp_path, ledger, change):
+    made = mm.release(geoind(), trips(), ledger=ledger, out=tmp_path / "out")
+    values = json.loads((made.folder / "manifest.json").read_text())
+    (made.folder / "manifest.json").write_text(json.dumps({**values, **change}))
+    with pytest.raises(VerifyError):
+        mm.verify(made.folder)
+
+
+def test_a_person_in_two_parts_is_refused(tmp_path, ledger):
+    class Twice:
+        def __init__(self):
+            self.whole = trips()
+            self.identity, self.time_zone, self.n_points = self.whole.identity, "UTC", 2 * self.whole.n_points
+
+        def carries(self):
+            return self.whole.carries()
+
+        def __iter__(self):
+            return iter([self.whole, self.whole])
+
+    with pytest.raises(GuaranteeRefused, match="two parts"):
+        mm.release(geoind(unit="user", max_points=6), Twice(), ledger=ledger, out=tmp_path / "out")
+
+
+def test_the_earliest_points_of_a_person_are_kept(tmp_path, ledger):
+    frame = pl.DataFrame(
+        {"uid": ["a", "a"], "tid": ["z", "b"], "t": [1_700_000_000, 1_700_600_000], "lat": [60.0, 61.0], "lng": [25.0, 25.0]}
+    )
+    made = mm.release(geoind(unit="user", max_points=1), mm.read(frame), ledger=ledger, out=tmp_path / "out")
+    assert made.trips.lat[0] == pytest.approx(60.0, abs=0.1)
+
+
+def test_seeds_cannot_be_hidden():
+    rng = noise.seeded(1)
+    with pytest.raises(AttributeError):
+        rng.seeded = False

@@ -15,7 +15,7 @@ LAYERS = [
     {"mechanisms", "metrics", "dummies"},
     {"door"},
     {"attacks"},
-    {"evaluate", "attack", "study", "listing", "review"},
+    {"evaluate", "attack", "study", "listing", "review", "checking"},
     {"report"},
     {"tour"},
     {"cli"},
@@ -23,7 +23,20 @@ LAYERS = [
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 APART = {("mechanisms", "metrics"), ("metrics", "mechanisms")}
-MAY_SHARE = {"spaces", "noise", "runner", "ingest", "demo", "profiles", "synthesis", "training", "evaluate", "attack", "study", "review"}
+MAY_SHARE = {
+    "spaces",
+    "noise",
+    "runner",
+    "ingest",
+    "demo",
+    "profiles",
+    "synthesis",
+    "training",
+    "evaluate",
+    "attack",
+    "study",
+    "review",
+}
 
 
 def rooms_imported(path: Path) -> set[str]:

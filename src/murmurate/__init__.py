@@ -18,7 +18,7 @@ _PLACES = {
     "rehearse": "murmurate.door",
     "fit": "murmurate.door",
     "sample": "murmurate.door",
-    "verify": "murmurate.door",
+    "verify": "murmurate.checking",
     "Ledger": "murmurate.core.ledger",
     "Trips": "murmurate.core.trips",
     "Release": "murmurate.core.release",

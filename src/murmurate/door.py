@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ import polars as pl
 
 from murmurate import noise, runner
 from murmurate.core.bounding import bound
-from murmurate.core.guarantee import DP, FINER, GeoInd, Guarantee
+from murmurate.core.guarantee import FINER, Guarantee, NoGuarantee
 from murmurate.core.internal import Internal, PairingFile
 from murmurate.core.ledger import Ledger
 from murmurate.core.manifest import FILE, Manifest, hash_file
@@ -27,7 +28,14 @@ from murmurate.core.parameters import public_parameters, whole
 from murmurate.core.pseudonyms import Link, link_word, write_trips
 from murmurate.core.release import DATA, Release, check_free, new_folder, open_release, seal
 from murmurate.core.trips import Identity, Trips
-from murmurate.errors import GuaranteeRefused, InputError, LedgerError, MurmurateError, ParameterError, VerifyError
+from murmurate.errors import (
+    GuaranteeRefused,
+    InputError,
+    LedgerError,
+    MurmurateError,
+    ParameterError,
+    UnknownPopulation,
+)
 
 MODEL = "model"
 
@@ -80,12 +88,22 @@ def release(
     """
     folder = _folder(out)
     rng = rng or noise.secure()
+    whole("workers", workers)
     guarantee = _checked(mechanism, private, link)
-    name = ledger.population_of(private.identity, population=population, create=True, override_overlap=override_overlap)
-    release_id = _charge(mechanism, guarantee, ledger, name, accept_no_guarantee=accept_no_guarantee, seeded=rng.seeded)
-    internal = Internal(ledger, release_id)
-    internal.note_source(private.identity.fingerprint)
-    with new_folder(folder) as temporary:
+    facts = {"link": link, "ids": "kept" if keep_ids else "pseudonyms"}
+    with (
+        new_folder(folder) as temporary,
+        _paid(
+            mechanism,
+            private,
+            ledger,
+            facts,
+            population=population,
+            override_overlap=override_overlap,
+            accept_no_guarantee=accept_no_guarantee,
+            seeded=rng.seeded,
+        ) as internal,
+    ):
         payload = None if mechanism.local and not isinstance(private, Trips) else _applied(mechanism, guarantee, private, rng)
         if payload is None or isinstance(payload, Trips):
             parts = [payload] if payload is not None else _streamed(mechanism, guarantee, private, rng, workers)
@@ -109,15 +127,15 @@ def release(
             temporary,
             _manifest(
                 mechanism,
-                release_id,
+                internal.release_id,
                 kind=getattr(payload, "kind", "trips"),
                 time_zone=private.time_zone,
-                link=link,
-                ids="kept" if keep_ids else "pseudonyms",
                 seeded=rng.seeded,
+                demo=ledger.purpose == "demo",
+                **facts,
             ),
         )
-    ledger.finish(release_id, hash_file(folder / FILE))
+    _finish(ledger, folder, internal.release_id)
     return Release(folder, manifest, getattr(mechanism, "space", None))
 
 
@@ -138,16 +156,33 @@ def fit(
     folder = _folder(out)
     rng = rng or noise.secure()
     guarantee = _checked(mechanism, private, "none")
-    name = ledger.population_of(private.identity, population=population, create=True, override_overlap=override_overlap)
-    release_id = _charge(mechanism, guarantee, ledger, name, accept_no_guarantee=accept_no_guarantee, seeded=rng.seeded)
-    Internal(ledger, release_id).note_source(private.identity.fingerprint)
-    with new_folder(folder) as temporary:
+    with (
+        new_folder(folder) as temporary,
+        _paid(
+            mechanism,
+            private,
+            ledger,
+            {"kind": "model"},
+            population=population,
+            override_overlap=override_overlap,
+            accept_no_guarantee=accept_no_guarantee,
+            seeded=rng.seeded,
+        ) as internal,
+    ):
         (temporary / MODEL).mkdir()
         mechanism.fit(bound(_whole(private), guarantee.unit, rng), rng).save(temporary / MODEL)
         manifest = seal(
-            temporary, _manifest(mechanism, release_id, kind="model", time_zone=private.time_zone, seeded=rng.seeded)
+            temporary,
+            _manifest(
+                mechanism,
+                internal.release_id,
+                kind="model",
+                time_zone=private.time_zone,
+                seeded=rng.seeded,
+                demo=ledger.purpose == "demo",
+            ),
         )
-    ledger.finish(release_id, hash_file(folder / FILE))
+    _finish(ledger, folder, internal.release_id)
     return Release(folder, manifest, getattr(mechanism, "space", None))
 
 
@@ -184,6 +219,7 @@ def sample(
                 statement=fitted.manifest.statement,
                 time_zone=fitted.manifest.time_zone,
                 seeded=fitted.manifest.seeded or rng.seeded,
+                demo=fitted.manifest.demo,
                 model_of=fitted.manifest.release_id,
             ),
         )
@@ -193,62 +229,28 @@ def sample(
 def rehearse(
     mechanism: Mechanism, private: Trips, *, ledger: Ledger | None = None, rng: noise.Randomness | None = None
 ) -> Rehearsal:
-    """Run without a charge, for studies and evaluations inside; the ledger logs that it happened."""
+    """Run without a charge, for studies and evaluations inside; a ledger that is given notes that it happened."""
     rng = rng or noise.secure()
     guarantee = _checked(mechanism, private, "none")
     if ledger is not None:
-        ledger.log_rehearsal(ledger.population_of(private.identity, create=True), mechanism.name, public_parameters(mechanism))
+        ledger.log_rehearsal(_known(ledger, private), mechanism.name, public_parameters(mechanism))
     payload = mechanism.apply(bound(private, guarantee.unit, rng), rng)
     return Rehearsal(payload, guarantee, mechanism.paired)
-
-
-def verify(folder: str | Path, *, ledger: Ledger | None = None) -> dict[str, str]:
-    """Check a release folder: hashes and schema, the guarantee against its parameters, the debit where a ledger is given."""
-    from murmurate.mechanisms import build
-
-    made = open_release(folder)
-    manifest = made.manifest
-    findings = {"files": f"{len(manifest.files)} match their hashes", "manifest": f"format {manifest.format}"}
-    try:
-        rebuilt = build(manifest.mechanism, manifest.parameters).guarantee()
-    except MurmurateError as error:
-        findings["guarantee"] = f"not recomputed here ({str(error).splitlines()[0]})"
-    else:
-        if rebuilt != manifest.guarantee:
-            raise VerifyError(
-                f"{folder}: the guarantee in the manifest is not the one its parameters give:\n"
-                f"manifest: {manifest.guarantee}\nparameters: {rebuilt}"
-            )
-        findings["guarantee"] = f"follows from the parameters: {manifest.guarantee.words()}"
-    findings["marks"] = (
-        ", ".join(["seeded (a test or demo)"] * manifest.seeded + ["original identifiers"] * (manifest.ids == "kept")) or "none"
-    )
-    if ledger is None:
-        findings["debit"] = "not looked up; give --ledger"
-        return findings
-    try:
-        debit = ledger.debit(manifest.model_of or manifest.release_id)
-    except LedgerError as error:
-        raise VerifyError(f"{folder}: {error}") from None
-    if debit.guarantee != manifest.guarantee:
-        raise VerifyError(f"{folder}: the ledger was charged for another guarantee than the manifest states: {debit.guarantee}")
-    if manifest.model_of is None and debit.manifest_hash not in (None, hash_file(Path(folder) / FILE)):
-        raise VerifyError(f"{folder}: the manifest is not the one the ledger saw when the release was finished.")
-    findings["debit"] = f"charged to population {debit.population!r} on {debit.at[:19]} UTC"
-    return findings
 
 
 def _checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
     """Everything that can be refused from public facts, before anything is spent."""
     link_word(link)
-    missing = mechanism.needs - private.carries()
+    guarantee = mechanism.guarantee()
+    needs = mechanism.needs | ({"time"} if guarantee.unit.name == "user_day" or link == "day" else set())
+    missing = needs - private.carries()
     if missing:
         raise InputError(
-            f"{mechanism.name} needs {', '.join(sorted(mechanism.needs))}; these trips carry no {', '.join(sorted(missing))}."
+            f"{mechanism.name} with these settings needs {', '.join(sorted(needs))}; these trips carry no "
+            f"{', '.join(sorted(missing))}."
         )
-    guarantee = mechanism.guarantee()
     wanted = {"none": "point", "day": "user_day", "user": "user"}[link]
-    if mechanism.paired and isinstance(guarantee, (DP, GeoInd)) and wanted not in FINER[guarantee.unit.name]:
+    if mechanism.paired and not isinstance(guarantee, NoGuarantee) and wanted not in FINER[guarantee.unit.name]:
         raise ParameterError(
             f"link={link!r} lets anyone join the trips of one {link}, so the promise must cover them together: set unit="
             f"{wanted!r} with max_trips and max_points (the cost adds up over them), or use link='none'."
@@ -256,20 +258,57 @@ def _checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
     return guarantee
 
 
-def _charge(
-    mechanism: Mechanism, guarantee: Guarantee, ledger: Ledger, name: str, *, accept_no_guarantee: bool, seeded: bool
-) -> str:
-    release_id = secrets.token_hex(8)
-    ledger.charge(
-        name,
-        guarantee,
-        mechanism=mechanism.name,
-        parameters=public_parameters(mechanism),
-        release_id=release_id,
-        accept_no_guarantee=accept_no_guarantee,
-        seeded=seeded,
-    )
-    return release_id
+@contextmanager
+def _paid(
+    mechanism: Mechanism,
+    private: Private,
+    ledger: Ledger,
+    facts: dict[str, str],
+    *,
+    population: str | None,
+    override_overlap: bool,
+    accept_no_guarantee: bool,
+    seeded: bool,
+) -> Iterator[Internal]:
+    """Charge, then let the block read; whatever goes wrong in it says that the charge stands."""
+    internal = Internal(ledger, secrets.token_hex(8))
+    name = ledger.population_of(private.identity, population=population, create=True, override_overlap=override_overlap)
+    internal.note_source(private.identity.fingerprint)
+    try:
+        ledger.charge(
+            name,
+            mechanism.guarantee(),
+            mechanism=mechanism.name,
+            parameters={**public_parameters(mechanism), **facts},
+            release_id=internal.release_id,
+            accept_no_guarantee=accept_no_guarantee,
+            seeded=seeded,
+        )
+    except MurmurateError:
+        internal.drop()
+        raise
+    try:
+        yield internal
+    except Exception as error:
+        setattr(error, "charged", internal.release_id)  # noqa: B010  also on errors of other makers, such as a full disk
+        raise
+
+
+def _finish(ledger: Ledger, folder: Path, release_id: str) -> None:
+    try:
+        ledger.finish(release_id, hash_file(folder / FILE))
+    except LedgerError as error:
+        error.charged = release_id
+        error.add_note(f"The release itself is whole, in {folder}; only its completion could not be noted in the ledger.")
+        raise
+
+
+def _known(ledger: Ledger, private: Trips) -> str | None:
+    """The population of these trips, if the ledger knows them; a rehearsal makes none."""
+    try:
+        return ledger.population_of(private.identity, create=False)
+    except UnknownPopulation:
+        return None
 
 
 def _applied(mechanism: Mechanism, guarantee: Guarantee, private: Private, rng: noise.Randomness) -> Trips | Payload:
@@ -291,9 +330,19 @@ def _streamed(
     mechanism: Mechanism, guarantee: Guarantee, private: Private, rng: noise.Randomness, workers: int
 ) -> Iterator[Trips]:
     work = partial(_apply_part, mechanism, guarantee)
-    parts = [private] if isinstance(private, Trips) else private
-    items = ((part, rng.spawn(1)[0]) for part in parts)
+    items = ((part, rng.spawn(1)[0]) for part in _whole_people(private))
     return runner.map(work, items, workers=workers, describe="releasing")
+
+
+def _whole_people(private: Private) -> Iterator[Trips]:
+    """The parts, refused where one person comes in two of them: each would be bounded on its own."""
+    seen: set[str] = set()
+    for part in [private] if isinstance(private, Trips) else private:
+        people = set(part.user_ids.cast(pl.String).to_list())
+        if not seen.isdisjoint(people):
+            raise GuaranteeRefused("a person's trips came in two parts, so the bounds on one person could not be kept.")
+        seen |= people
+        yield part
 
 
 def _apply_part(mechanism: Mechanism, guarantee: Guarantee, item: tuple[Trips, noise.Randomness]) -> Trips:
@@ -327,4 +376,4 @@ def _rebuild(manifest: Manifest) -> Learner:
     return mechanism
 
 
-__all__ = ["Partitions", "Rehearsal", "fit", "rehearse", "release", "sample", "verify"]
+__all__ = ["Partitions", "Rehearsal", "fit", "rehearse", "release", "sample"]

@@ -14,6 +14,7 @@
     ├── GuaranteeRefused            3   no guarantee and no explicit acceptance, or a seeded release
     └── VerifyError                 4   a release folder does not hold what its manifest says
 
+Whatever goes wrong after the charge carries the release id in `charged`, and the command line ends in 5 then.
 The exit codes are those of the command line. Messages say what was expected, what was found and what to do.
 """
 
@@ -27,6 +28,8 @@ class MurmurateError(Exception):
     """Root of every error raised on purpose."""
 
     exit_code = 1
+    charged: str | None = None
+    """The release id, where the ledger had been charged before this went wrong: the debit stands."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 from murmurate import noise
@@ -89,6 +90,17 @@ def test_parts_and_buckets_change_nothing_but_names(tmp_path, monkeypatch):
     assert parts["tid"].n_unique() == 24
     assert parts["uid"].is_sorted()
     assert list(tmp_path.iterdir()) == [tmp_path / "data.parquet"]
+
+
+@pytest.mark.parametrize("read", [120, 300, 5000])
+def test_row_groups_tell_nothing_of_how_much_was_read(tmp_path, monkeypatch, read):
+    """The same release, whatever number of points was read before bounds cut them."""
+    monkeypatch.setattr(shuffle, "HELD_POINTS", 200)
+    monkeypatch.setattr(shuffle, "POINTS_PER_BUCKET", 40)
+    monkeypatch.setattr(shuffle, "POINTS_PER_GROUP", 50)
+    written(tmp_path, [made()], n_points=read)
+    metadata = pq.ParquetFile(tmp_path / "data.parquet").metadata
+    assert [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)] == [50, 50, 20]
 
 
 def test_names_are_told_to_the_pairing_alone(tmp_path):

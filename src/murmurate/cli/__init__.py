@@ -1,7 +1,7 @@
 """The command line: thin; it parses, calls and shows. `main` is the entry point and owns the exit codes.
 
 0 done; 1 a fault of ours; 2 bad input, parameters or output place; 3 the ledger or the guarantee refused;
-4 a release that does not verify; 130 interrupted.
+4 a release that does not verify; 5 something went wrong after the charge, which stands; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from murmurate.cli import data, demo, judge, ledger, making
+from murmurate.cli import data, demo, judge, ledger, making, studies
 
 app = typer.Typer(
     name="murmurate",
@@ -42,7 +42,7 @@ def root(
     """Publish mobility data without exposing anyone, and prove it."""
 
 
-for room in (demo, making, judge, data):
+for room in (demo, making, judge, studies, data):
     room.add_to(app)
 app.add_typer(ledger.app, name="ledger")
 

@@ -82,7 +82,7 @@ def plan(
     json: Json = False,
 ) -> None:
     """What a release would cost and how far off it would be; nothing is spent."""
-    from murmurate.cli.recipe import build_mechanism, gather
+    from murmurate.cli.recipe import advice, build_mechanism, gather
 
     recipe = gather(what, settings=settings, space=space, ledger=ledger, population=population)
     mechanism, _ = build_mechanism(recipe)
@@ -105,6 +105,8 @@ def plan(
         typer.echo(f"{recipe.mechanism}: asks for {price.requested or 'nothing that adds up'}")
         typer.echo(f"Promise: {mechanism.guarantee().words()}")
         typer.echo(f"Expected error: {mechanism.expected_error()}")
+        for line in advice(mechanism):
+            typer.echo(line)
         for line in price.lines:
             left = f"{line.after.remaining} would remain" if line.after.limit else "no limit"
             typer.echo(

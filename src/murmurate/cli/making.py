@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,7 @@ from murmurate.cli.choices import (
     open_ledger,
     read_options,
 )
-from murmurate.cli.recipe import Recipe, build_mechanism, gather, parse_settings, parse_value, to_toml
+from murmurate.cli.recipe import Recipe, advice, build_mechanism, gather, parse_settings, parse_value, to_toml
 from murmurate.cli.show import as_json, table, working
 from murmurate.errors import ParameterError
 
@@ -191,7 +192,7 @@ def verify(
     json: Json = False,
 ) -> None:
     """Check hashes, manifest and guarantee of a release, and its debit where a ledger is given."""
-    from murmurate.door import verify as check
+    from murmurate.checking import verify as check
 
     book = open_ledger(ledger) if ledger else None
     findings = check(folder, ledger=book)
@@ -240,30 +241,47 @@ def _private(recipe: Recipe, mechanism: Any) -> Any:
 
 
 def _population(book: Ledger, private: Any, recipe: Recipe, guarantee: Guarantee, override: bool) -> str:
-    """The population of this file; a new one gets its limit here, before anything is charged."""
-    files = len(book.populations())
-    name = book.population_of(private.identity, population=recipe.population, create=True, override_overlap=override)
-    new = len(book.populations()) > files
-    if recipe.limit is not None:
-        book.limit(name, **_limit(recipe.limit, guarantee))
-    elif new and not book.limits(name) and guarantee.kind in ("dp", "geoind") and book.purpose == "real":
-        if recipe.ledger is not None:
-            typer.echo(
-                f"Notice: the new population {name!r} has no limit; set one with `murmurate ledger limit {name} ...`.", err=True
-            )
-        else:
-            import sys
+    """The population of this file, with a limit on what is about to be charged; asked for before anything is written."""
+    from murmurate.errors import UnknownPopulation
 
-            if not sys.stdin.isatty():
-                raise ParameterError(
-                    f"{name!r} is a new population and has no limit yet: say how much may ever be spent with --limit, "
-                    "or name a --ledger whose limits you keep yourself."
-                )
-            answer = typer.prompt(
-                f"{name!r} is new. How much may ever be spent on it ({guarantee.kind}, {guarantee.unit.name})?"
+    try:
+        known = book.population_of(private.identity, population=recipe.population, create=False)
+    except UnknownPopulation:
+        known = recipe.population if recipe.population in book.populations() else ""
+    limits = {limit.account: limit.amount for limit in book.limits(known)} if known else {}
+    wanted = _limit(recipe.limit, guarantee) if recipe.limit is not None else None
+    if wanted is None and (guarantee.kind, guarantee.unit.name) not in limits and guarantee.kind in ("dp", "geoind"):
+        wanted = _ask_for_limit(book, recipe, guarantee)
+    name = book.population_of(private.identity, population=recipe.population, create=True, override_overlap=override)
+    if wanted is not None:
+        there = limits.get((wanted["kind"], wanted["unit"]))
+        value = wanted.get("epsilon", wanted.get("epsilon_per_m"))
+        if there is not None and (there.epsilon, there.delta) != (value, wanted.get("delta", 0.0)):
+            raise ParameterError(
+                f"population {name!r} has a limit of {there} already; --limit is for a new one. "
+                f"Change it with `murmurate ledger limit {name} ...`, which the history shows."
             )
-            book.limit(name, **_limit(answer, guarantee))
+        if there is None:
+            book.limit(name, **wanted)
     return name
+
+
+def _ask_for_limit(book: Ledger, recipe: Recipe, guarantee: Guarantee) -> dict[str, Any] | None:
+    """Scripts that name a ledger keep its limits themselves; everybody else says one now."""
+    if book.purpose == "demo":
+        return None
+    if recipe.ledger is not None:
+        typer.echo(
+            f"Notice: no limit is set for {guarantee.kind} per {guarantee.unit.name}; see `murmurate ledger limit`.", err=True
+        )
+        return None
+    if not sys.stdin.isatty():
+        raise ParameterError(
+            f"no limit is set for {guarantee.kind} per {guarantee.unit.name}: say how much may ever be spent with --limit, "
+            "or name a --ledger whose limits you keep yourself."
+        )
+    answer = typer.prompt(f"How much may ever be spent on these people ({guarantee.kind}, {guarantee.unit.name})?")
+    return _limit(answer, guarantee)
 
 
 def _limit(text: str, guarantee: Guarantee) -> dict[str, Any]:
@@ -308,7 +326,13 @@ def _explain(recipe: Recipe, mechanism: Any, json: bool) -> None:
         )
         return
     typer.echo(to_toml(recipe, parameters))
-    typer.echo(f"# Promise: {guarantee.words()}\n# Expected error: {mechanism.expected_error()}\n# Nothing was spent.")
+    lines = [
+        f"Promise: {guarantee.words()}",
+        f"Expected error: {mechanism.expected_error()}",
+        *advice(mechanism),
+        "Nothing was spent.",
+    ]
+    typer.echo("\n".join(f"# {line}" for line in lines))
 
 
 def _announce(made: Release, book: Ledger | None, name: str | None, json: bool) -> None:

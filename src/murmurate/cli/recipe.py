@@ -12,6 +12,7 @@ from murmurate.core.parameters import closest, whole
 from murmurate.errors import InputError, ParameterError
 
 KEYS = ("mechanism", "in", "out", "ledger", "population", "limit", "link", "keep_ids", "accept_no_guarantee", "set", "read")
+DEFAULT_INTERVAL_S = 60.0
 READ_KEYS = ("layout", "time_zone", "local_zone", "columns", "strict")
 
 
@@ -88,6 +89,20 @@ def build_mechanism(recipe: Recipe) -> tuple[Any, int | None]:
     if seed is not None:
         whole("seed", seed, at_least=0)
     return build(recipe.mechanism, parameters), seed
+
+
+def advice(mechanism: Any) -> list[str]:
+    """Which geo-indistinguishable mechanism errs least at this radius, epsilon and sampling; from public numbers alone."""
+    from murmurate.mechanisms.geoind_terms import GeoIndTerms
+
+    if not isinstance(mechanism, GeoIndTerms):
+        return []
+    from murmurate.mechanisms.advice import advise
+
+    interval_s = mechanism.interval_s or DEFAULT_INTERVAL_S
+    said = "" if mechanism.interval_s else f" (points taken to be {interval_s:g} s apart; say so with --set interval_s=...)"
+    found = advise(radius_m=mechanism.radius_m, epsilon=mechanism.epsilon, interval_s=interval_s, speed_kmh=mechanism.speed_kmh)
+    return [f"Advice: {found.words()}{said}"]
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from murmurate import progress
 from murmurate.errors import InputError, MurmurateError
 
 SHOW_AFTER_S = 1.0
+CHARGED = 5
+"""The exit code of whatever went wrong after the charge."""
 
 
 def fault(error: BaseException) -> int:
@@ -28,9 +30,13 @@ def fault(error: BaseException) -> int:
     if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error, whichever click typer brings
         error.show()
         return int(error.exit_code)
+    charged = getattr(error, "charged", None)
+    if charged:
+        typer.echo(f"The ledger had been charged when this went wrong; the debit of release {charged} stands.", err=True)
     if isinstance(error, MurmurateError):
-        typer.echo(f"{_title(error)}\n{error}", err=True)
-        return error.exit_code
+        notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
+        typer.echo(f"{_title(error) if not charged else 'What went wrong:'}\n{error}{notes}", err=True)
+        return CHARGED if charged else error.exit_code
     if os.environ.get("MURMURATE_DEBUG"):
         import traceback
 

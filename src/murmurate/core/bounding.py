@@ -26,7 +26,7 @@ def units_of_trips(private: Trips, unit: Unit) -> Integers:
 
 
 def bound(private: Trips, unit: Unit, rng: Rng) -> Trips:
-    """At most `max_trips` trips (drawn at random) and `max_points` points (the first ones) of every unit."""
+    """At most `max_trips` trips (drawn at random) and `max_points` points (the earliest) of every unit."""
     if private.n_points == 0 or unit.name == "point":
         return private
     if unit.max_trips is not None:
@@ -37,7 +37,8 @@ def bound(private: Trips, unit: Unit, rng: Rng) -> Trips:
     if unit.max_points is not None:
         of_point = np.repeat(units_of_trips(private, unit), np.diff(private.offsets))
         if len(of_point) and np.bincount(of_point).max() > unit.max_points:
-            private = private.take_points(_first(of_point, np.argsort(of_point, kind="stable"), unit.max_points))
+            order = np.lexsort((private.time_us, of_point)) if private.has_time else np.argsort(of_point, kind="stable")
+            private = private.take_points(_first(of_point, order, unit.max_points))
     return private
 
 

@@ -22,7 +22,7 @@ FINER: dict[str, tuple[str, ...]] = {
 _WORDS = {
     "point": "one recorded point",
     "trip": "one trip",
-    "user_day": "everything one person did on one day",
+    "user_day": "all trips one person began on one day",
     "user": "everything one person ever did in these data",
 }
 

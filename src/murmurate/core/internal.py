@@ -21,6 +21,7 @@ class Internal:
     """The internal folder of one release."""
 
     def __init__(self, ledger: Ledger, release_id: str) -> None:
+        self.release_id = release_id
         self.folder: Path = ledger.internal_folder / release_id
 
     def make(self) -> Path:
@@ -31,6 +32,11 @@ class Internal:
     def note_source(self, fingerprint: str) -> None:
         """Remember the file a release comes from."""
         (self.make() / SOURCE).write_text(json.dumps({"fingerprint": fingerprint}) + "\n", encoding="utf-8")
+
+    def drop(self) -> None:
+        """Forget a release that was refused."""
+        (self.folder / SOURCE).unlink(missing_ok=True)
+        self.folder.rmdir()
 
     def source(self) -> str | None:
         """The fingerprint of the file the release came from, where it is known."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from murmurate import __version__
-from murmurate.core.guarantee import Guarantee, from_json, to_json
+from murmurate.core.guarantee import GeoInd, Guarantee, from_json, to_json
 from murmurate.errors import MurmurateError, VerifyError
 
 FORMAT = 1
@@ -42,6 +42,8 @@ class Manifest:
     """`kept` marks a release for studies: it carries the original identifiers."""
     seeded: bool = False
     """True marks a test or a demo: whoever knows the seed can take the noise off."""
+    demo: bool = False
+    """True marks a release charged to a demo ledger, which forgets: nothing limits how often it is repeated."""
     model_of: str | None = None
     """For samples: the release id of the model, whose debit covers them."""
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
@@ -70,7 +72,7 @@ def read_manifest(folder: Path) -> Manifest:
         values = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(values, dict):
             raise TypeError("it is not an object")
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, RecursionError) as error:
         raise VerifyError(f"{path} cannot be read as a manifest: {error}.") from None
     if values.get("format") != FORMAT:
         raise VerifyError(
@@ -80,8 +82,9 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         values["guarantee"] = from_json(values["guarantee"])
         values["statement"] = tuple(values["statement"])
+        values["files"] = dict(values["files"])
         return Manifest(**values)
-    except (KeyError, TypeError, MurmurateError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, MurmurateError) as error:
         raise VerifyError(f"{path} does not follow the manifest schema: {error}.") from None
 
 
@@ -91,6 +94,8 @@ def statement_text(manifest: Manifest) -> str:
     lines = [f"# What this release promises\n\nMechanism: `{manifest.mechanism}`. {guarantee.words()}\n"]
     if manifest.seeded:
         lines.append("**This is a test or demo release: its noise came from a seed and can be taken off again.**\n")
+    if manifest.demo:
+        lines.append("**This is a demo: no lasting ledger was charged, so nothing limits how often it is repeated.**\n")
     if manifest.ids == "kept":
         lines.append("**This release keeps the original identifiers. It is for studies inside, not for publication.**\n")
     bounds = [
@@ -100,6 +105,8 @@ def statement_text(manifest: Manifest) -> str:
     ]
     if bounds:
         lines.append(f"Read of each unit ({guarantee.unit.words()}): {' and '.join(bounds)}.\n")
+    if isinstance(guarantee, GeoInd):
+        lines.append(f"Distances are {guarantee.metric}.\n")
     for title, sentences in (("What it rests on", guarantee.assumptions), ("What to know", manifest.statement)):
         if sentences:
             lines.append(f"## {title}\n\n" + "\n".join(f"- {sentence}" for sentence in sentences) + "\n")

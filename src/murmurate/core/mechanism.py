@@ -37,11 +37,15 @@ class Mechanism(Protocol):
     """
 
     name: ClassVar[str]
-    needs: ClassVar[frozenset[str]]
     emits: ClassVar[tuple[str, ...]]
     paired: ClassVar[bool]
     local: ClassVar[bool]
     example: ClassVar[Mapping[str, Any]]
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What the trips must carry; it may follow from the parameters."""
+        ...
 
     def guarantee(self) -> Guarantee:
         """The promise, from the parameters alone."""

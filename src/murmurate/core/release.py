@@ -14,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
+from murmurate import __version__
 from murmurate.core.manifest import FILE, STATEMENT, Manifest, hash_file, read_manifest, statement_text
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
@@ -54,7 +55,9 @@ def new_folder(out: Path) -> Iterator[Path]:
         temporary.rename(out)
         _settle(out.parent)
     except OSError as error:
-        raise OutputError(_why(out, error)) from error
+        raised = OutputError(_why(out, error))
+        raised.charged = getattr(error, "charged", None)
+        raise raised from error
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -98,7 +101,8 @@ def _problems(folder: Path, manifest: Manifest) -> list[str]:
         for name, digest in manifest.files.items()
         if name in found and hash_file(found[name]) != digest
     ]
-    if STATEMENT in found and found[STATEMENT].read_text(encoding="utf-8") != statement_text(manifest):
+    same_words = manifest.murmurate == __version__  # another version may put the same promise into other words
+    if not problems and same_words and found[STATEMENT].read_bytes() != statement_text(manifest).encode():
         problems.append(f"- {STATEMENT} does not say what the manifest says")
     return problems
 
@@ -122,7 +126,4 @@ def _why(out: Path, error: OSError) -> str:
         errno.EEXIST: "it exists already",
         errno.ENOTEMPTY: "it exists already",
     }
-    return (
-        f"{out} could not be written: {reasons.get(error.errno, str(error))}. Nothing was left there; what the ledger "
-        "was charged stays charged."
-    )
+    return f"{out} could not be written: {reasons.get(error.errno, str(error))}. Nothing was left there."

@@ -80,25 +80,29 @@ class Shuffle:
             self._append(name, _gather(np.ascontiguousarray(array), part.offsets, order, part.n_points), point_ends)
 
     def groups(self, columns: list[str]) -> Iterator[Group]:
-        """The trips in the order of their names, about `POINTS_PER_GROUP` points at a time."""
+        """The trips in the order of their names, about `POINTS_PER_GROUP` points at a time.
+
+        Where one group ends follows from the trips given back alone: buckets, whose number follows from how much was read,
+        leave no trace in it.
+        """
+        rest: Group | None = None
         for k in range(2**self.bits):
-            uids, tids, sizes = self._take("uid", k), self._take("tid", k), self._take("size", k)
-            values = {name: self._take(name, k) for name in columns}
-            order = np.lexsort((tids, uids))
-            offsets = np.r_[0, np.cumsum(sizes)].astype(np.int64)
-            ends = np.r_[0, np.cumsum(sizes[order])]
-            first = 0
-            while first < len(order):
-                last = max(first + 1, int(np.searchsorted(ends, ends[first] + POINTS_PER_GROUP, side="right")) - 1)
-                some = order[first:last]
-                n = int(ends[last] - ends[first])
-                yield (
-                    uids[some],
-                    tids[some],
-                    sizes[some],
-                    {name: _gather(array, offsets, some, n) for name, array in values.items()},
-                )
-                first = last
+            bucket = self._bucket(k, columns)
+            rest = bucket if rest is None else _joined(rest, bucket)
+            while int(rest[2].sum()) > POINTS_PER_GROUP:
+                full = max(1, int(np.searchsorted(np.cumsum(rest[2]), POINTS_PER_GROUP, side="right")))
+                yield _cut(rest, 0, full)
+                rest = _cut(rest, full, len(rest[2]))
+        if rest is not None and len(rest[2]):
+            yield rest
+
+    def _bucket(self, k: int, columns: list[str]) -> Group:
+        """One bucket in the order of its names."""
+        uids, tids, sizes = self._take("uid", k), self._take("tid", k), self._take("size", k)
+        order = np.lexsort((tids, uids))
+        offsets = np.r_[0, np.cumsum(sizes)].astype(np.int64)
+        values = {name: _gather(self._take(name, k), offsets, order, int(offsets[-1])) for name in columns}
+        return uids[order], tids[order], sizes[order], values
 
     def _append(self, name: str, array: NDArray[Any], ends: Integers) -> None:
         if self._temporary is None:
@@ -122,6 +126,18 @@ class Shuffle:
         values = np.fromfile(file.name, _dtype(name))
         Path(file.name).unlink()
         return values
+
+
+def _joined(one: Group, other: Group) -> Group:
+    values = {name: np.concatenate([array, other[3][name]]) for name, array in one[3].items()}
+    return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]), np.concatenate([one[2], other[2]]), values
+
+
+def _cut(group: Group, first: int, last: int) -> Group:
+    """The trips from `first` up to `last`, as views."""
+    uids, tids, sizes, values = group
+    start, end = int(sizes[:first].sum()), int(sizes[:last].sum())
+    return uids[first:last], tids[first:last], sizes[first:last], {name: array[start:end] for name, array in values.items()}
 
 
 def _dtype(name: str) -> Any:

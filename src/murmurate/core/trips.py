@@ -188,7 +188,7 @@ class Trips:
     def take_trips(self, chosen: Sequence[int] | NDArray[Any]) -> Trips:
         """The trips at these positions (or where a mask holds), in their order here."""
         keep = np.zeros(self.n_trips, dtype=bool)
-        keep[np.asarray(chosen)] = True
+        keep[_positions(chosen)] = True
         return self.take_points(np.repeat(keep, np.diff(self.offsets)))
 
     def take_points(self, mask: NDArray[np.bool_]) -> Trips:
@@ -198,7 +198,7 @@ class Trips:
     def take_users(self, chosen: Sequence[int] | NDArray[Any]) -> Trips:
         """The trips of these people."""
         keep = np.zeros(self.n_users, dtype=bool)
-        keep[np.asarray(chosen)] = True
+        keep[_positions(chosen)] = True
         return self.take_trips(keep[self.trip_user])
 
     def with_columns(self, columns: Mapping[str, Any], *, space: Space | None = None) -> Trips:
@@ -231,6 +231,12 @@ class Trips:
         if name not in self.table.columns:
             raise InputError(f"these trips have no {name!r} column; they have {', '.join(self.table.columns)}.")
         return self.table[name]
+
+
+def _positions(chosen: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
+    """A mask or positions; an empty list is no position, not a list of floats."""
+    array = np.asarray(chosen)
+    return array if array.size else array.astype(np.int64)
 
 
 def _canonical(table: pl.DataFrame) -> pl.DataFrame:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MICRO = 1e6
 NARROWEST_SCALE_STEPS = 1e9
+FINEST_STEP_M = 0.1
+"""A plane's own default; snapping moves no place by more than a pace."""
 WORD = {"point": "point", "trip": "trip", "user_day": "person's day", "user": "person"}
 WITHIN_ROADS_M = 1_000.0
 """A report farther than this from every road is left where it is."""
@@ -37,7 +39,6 @@ KNOWN = "Times, the number of points and trips (up to the public bounds) and the
 class GeoIndTerms:
     """What is priced (epsilon at a radius, points of a unit), where (lattice), and the free options `smooth` and `roads`."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"coordinates"})
     emits: ClassVar[tuple[str, ...]] = ("datetime", "weekday", "hour", "lat", "lng")
     """Carried columns (speed, altitude, cells, addresses) would tell the true place, so they stay behind."""
     paired: ClassVar[bool] = True
@@ -77,6 +78,12 @@ class GeoIndTerms:
                 "points move on the microdegree lattice (no space) or on a plane (plane:LAT,LNG); "
                 f"got {self.space!r}. A road network goes into roads."
             )
+        positive("radius_m / epsilon", self.scale_m, at_most=1e12)
+        if isinstance(self.space, Plane) and self.space.step_m > max(FINEST_STEP_M, self.scale_m / 100):
+            raise ParameterError(
+                f"a lattice step of {self.space.step_m:g} m is coarse beside noise of {self.scale_m:g} m: places a metre apart "
+                f"may snap a step apart. Use a plane with a step of at most {max(FINEST_STEP_M, self.scale_m / 100):g} m."
+            )
         if isinstance(self.space, Plane) and self.scale_m / self.space.step_m > NARROWEST_SCALE_STEPS:
             raise ParameterError(f"radius_m / epsilon must be at most {NARROWEST_SCALE_STEPS:g} steps of the plane's lattice.")
         if not isinstance(self.smooth, bool):
@@ -89,6 +96,12 @@ class GeoIndTerms:
 
             if not isinstance(self.roads, RoadNetwork):
                 raise ParameterError(f"roads must be a road network (road:FILE); got {self.roads!r}.")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Smoothing must know how far people get between points: by their times, or by the public interval."""
+        timed = self.smooth and self.interval_s is None
+        return frozenset({"coordinates", "time"} if timed else {"coordinates"})
 
     @property
     def scale_m(self) -> float:
@@ -189,7 +202,16 @@ class GeoIndTerms:
         lat, lng = self._tidied(private, lat, lng, scale_m)
         kept = [name for name in ("uid", "tid", *self.emits) if name in private.columns]
         table = private.table.select(kept).with_columns(pl.Series("lat", lat), pl.Series("lng", lng))
-        return Trips(table, time_zone=private.time_zone)
+        if self.smooth or self.roads is not None:
+            return Trips(table, time_zone=private.time_zone)
+        return Trips._trusted(  # the rows of the input in their order, at places of the lattice
+            table,
+            space=None,
+            time_zone=private.time_zone,
+            source=None,
+            offsets=private.offsets,
+            user_offsets=private.user_offsets,
+        )
 
     def _tidied(self, private: Trips, lat: Floats, lng: Floats, scale_m: Floats | None) -> tuple[Floats, Floats]:
         """The free options; of `private` only offsets and times are read."""

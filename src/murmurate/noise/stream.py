@@ -32,11 +32,10 @@ class Randomness:
     (True, True)
     """
 
-    __slots__ = ("_children", "_encryptor", "_key", "_lock", "_process", "seeded")
+    __slots__ = ("_children", "_encryptor", "_key", "_lock", "_process")
 
     def __init__(self, seed_key: bytes | None = None) -> None:
         """Keep to `secure()` and `seeded()`; a given key makes the stream repeatable."""
-        self.seeded = seed_key is not None
         self._key = seed_key
         self._children = 0
         self._lock = threading.Lock()
@@ -47,6 +46,11 @@ class Randomness:
         # a fresh key each time makes counter zero safe to start from
         self._encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
         self._process = os.getpid()
+
+    @property
+    def seeded(self) -> bool:
+        """Whether somebody else can draw the same numbers again."""
+        return self._key is not None
 
     def __repr__(self) -> str:
         return f"<Randomness, {'seeded: for tests and demos only' if self.seeded else 'secure'}>"

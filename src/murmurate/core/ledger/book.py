@@ -39,7 +39,7 @@ class Book:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._state = State(store.ledger_id, store.purpose)
+        self._state = store.new_state()
         self._one_at_a_time = threading.RLock()
 
     @contextmanager
@@ -74,3 +74,4 @@ class Book:
             raise LedgerDamaged(f"the ledger has lost all its lines. {REMEDY}")
         for line in lines:
             self._state.take(line)
+        self._state.refuse_unrecorded_key()

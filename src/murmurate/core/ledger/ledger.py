@@ -20,10 +20,10 @@ from murmurate.core.ledger.backup import write_backup
 from murmurate.core.ledger.book import Book
 from murmurate.core.ledger.people import hash_people
 from murmurate.core.ledger.plan import Plan, make_plan
-from murmurate.core.ledger.records import REMEDY
-from murmurate.core.ledger.schema import CHARGED
+from murmurate.core.ledger.records import REMEDY, default_who
+from murmurate.core.ledger.schema import CHARGED, refuse_unguarded
 from murmurate.core.ledger.state import Debit, State, debit_of
-from murmurate.core.ledger.store import Store, address, default_who, state_folder
+from murmurate.core.ledger.store import Store, address, state_folder
 from murmurate.core.trips import Identity
 from murmurate.errors import GuaranteeRefused, LedgerDamaged, LedgerError, ParameterError, UnknownPopulation
 
@@ -289,20 +289,22 @@ class Ledger:
         return Path(path)
 
     def verify(self) -> Verified:
-        """Check every line, every list of people and the database itself, from the first byte on."""
+        """Check every line, every list of people, their key and the database itself, from the first byte on."""
         if self._store.path is not None:
             with self._book.connected():
                 sqlite_file.check_pages(self._store.path)
-        state = State(self._store.ledger_id, self._store.purpose)
         with self._book.connected() as connection:
+            state = self._store.new_state(connection)
             for line in self._store.read_after(connection, 0):
                 state.take(line)
+            state.refuse_unrecorded_key()
             for population in state.populations.values():
                 for file in population.files:
                     populations.people_of(connection, file)
             charged = {row.release_id: row.seq for row in connection.execute(sa.select(CHARGED))}
-        if any(charged.get(release_id) != debit.seq for release_id, debit in state.debits.items()):
-            raise LedgerDamaged(f"the list of charged releases does not agree with the lines. {REMEDY}")
+            if any(charged.get(release_id) != debit.seq for release_id, debit in state.debits.items()):
+                raise LedgerDamaged(f"the list of charged releases does not agree with the lines. {REMEDY}")
+            refuse_unguarded(connection)
         return Verified(state.seq, len(state.debits), state.digest)
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from collections.abc import Iterable
 
@@ -18,6 +19,11 @@ def hash_people(uids: Iterable[str], key: bytes) -> Hashes:
     """HMAC-SHA256 of each uid under the ledger's own key, cut to 64 bits, sorted, each once."""
     digests = b"".join(hmac.digest(key, uid.encode(), "sha256")[:8] for uid in uids)
     return np.unique(np.frombuffer(digests, dtype=">u8").astype(np.uint64))
+
+
+def key_digest(key: bytes) -> str:
+    """What the history says of the key: enough to see that it was exchanged, nothing to hash people with."""
+    return hashlib.sha256(key).hexdigest()
 
 
 def pack(hashes: Hashes) -> bytes:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import json
+import os
+import socket
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -50,6 +53,15 @@ REMEDY = (
     "Nothing was spent, and nothing can be until it is repaired: put back the latest backup, and compare its history "
     "with the releases already made before releasing anything more."
 )
+
+
+def default_who() -> str:
+    """The user and machine that go into the history."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run under a user id that has no name
+        user = f"uid {os.getuid()}"
+    return f"{user}@{socket.gethostname()}"
 
 
 def next_record(

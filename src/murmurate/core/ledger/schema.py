@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from murmurate.core.ledger.records import Record
+from murmurate.core.ledger.people import key_digest
+from murmurate.core.ledger.records import REMEDY, Record, default_who, next_record
 from murmurate.errors import LedgerDamaged
 
-VERSION = 2
+VERSION = 3
 
 METADATA = sa.MetaData()
 
@@ -81,18 +82,52 @@ def make_append_only(connection: sa.Connection, table: sa.Table) -> None:
     """Let the database itself refuse every UPDATE and DELETE."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(
-            "CREATE OR REPLACE FUNCTION murmurate_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-            "$$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$"
+            f"CREATE OR REPLACE FUNCTION murmurate_refuse() RETURNS trigger LANGUAGE plpgsql AS $${_REFUSE}$$"
         )
+        connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS {table.name}_append_only ON {table.name}")
         connection.exec_driver_sql(
             f"CREATE TRIGGER {table.name}_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table.name} "
             "FOR EACH STATEMENT EXECUTE FUNCTION murmurate_refuse()"
         )
         return
-    for action in ("UPDATE", "DELETE"):
-        connection.exec_driver_sql(
-            f"CREATE TRIGGER {table.name}_no_{action.lower()} BEFORE {action} ON {table.name} "
-            "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+    for name, statement in _sqlite_triggers(table).items():
+        connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS {name}")
+        connection.exec_driver_sql(statement)
+
+
+_REFUSE = " BEGIN RAISE EXCEPTION 'the ledger is append-only'; END "
+
+_ON_SERVER = sa.text(
+    "SELECT count(*) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid "
+    "WHERE t.tgrelid = to_regclass(:table) AND t.tgname = :name AND t.tgenabled IN ('O', 'A') "
+    "AND t.tgtype = 58 AND t.tgqual IS NULL AND CAST(t.tgattr AS text) = '' "  # 58: statement, before update/delete/truncate
+    "AND p.proname = 'murmurate_refuse' AND p.prosrc = :body"
+)
+
+
+def _sqlite_triggers(table: sa.Table) -> dict[str, str]:
+    return {
+        f"{table.name}_no_{action.lower()}": f"CREATE TRIGGER {table.name}_no_{action.lower()} BEFORE {action} ON {table.name} "
+        "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+        for action in ("UPDATE", "DELETE")
+    }
+
+
+def is_append_only(connection: sa.Connection, table: sa.Table) -> bool:
+    """Whether the triggers of `make_append_only` are there, unchanged and switched on."""
+    if connection.dialect.name == "postgresql":
+        asked = {"table": table.name, "name": f"{table.name}_append_only", "body": _REFUSE}
+        return bool(connection.execute(_ON_SERVER, asked).scalar_one())
+    found = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").all()
+    return _sqlite_triggers(table).items() <= {row.name: row.sql for row in found}.items()
+
+
+def refuse_unguarded(connection: sa.Connection) -> None:
+    """Raise where lines could be changed or removed without the database minding."""
+    if open_ := [table.name for table in TABLES if not is_append_only(connection, table)]:
+        raise LedgerDamaged(
+            f"the triggers that keep {', '.join(open_)} append-only are gone, changed or switched off: somebody prepared to "
+            f"change the ledger. {REMEDY}"
         )
 
 
@@ -105,7 +140,25 @@ def _to_version_2(connection: sa.Connection) -> None:
     make_append_only(connection, CHARGED)
 
 
-STEPS: dict[int, Callable[[sa.Connection], None]] = {1: _to_version_2}
+def _to_version_3(connection: sa.Connection) -> None:
+    """Since version 3 a line vouches for the key, and no table is without its triggers; a broken chain is not added to."""
+    seq, digest = 0, str(connection.execute(sa.select(IDENTITY.c.ledger_id)).scalar_one())
+    for row in connection.execute(sa.select(RECORDS).order_by(RECORDS.c.seq)).all():
+        record = Record(*row)
+        record.check_follows(seq, digest)
+        seq, digest = record.seq, record.digest
+    if not seq:
+        raise LedgerDamaged(f"the ledger has lost all its lines. {REMEDY}")
+    uid_key = bytes(connection.execute(sa.select(IDENTITY.c.uid_key)).scalar_one())
+    values = {"uid_key_sha256": key_digest(uid_key)}
+    line = next_record(seq=seq, previous=digest, who=default_who(), kind="uid_key", population=None, values=values)
+    connection.execute(RECORDS.insert().values(**line.__dict__))
+    for table in TABLES:
+        if not is_append_only(connection, table):
+            make_append_only(connection, table)
+
+
+STEPS: dict[int, Callable[[sa.Connection], None]] = {1: _to_version_2, 2: _to_version_3}
 """From this version to the next."""
 
 

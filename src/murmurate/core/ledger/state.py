@@ -82,6 +82,9 @@ class State:
 
     ledger_id: str
     purpose: str
+    uid_key_sha256: str
+    """Of the key the people are hashed under; a line must say the same."""
+    key_recorded: bool = False
     seq: int = 0
     digest: str = ""
     populations: dict[str, Population] = field(default_factory=dict)
@@ -95,6 +98,8 @@ class State:
         reader = _READERS.get(record.kind)
         if reader is None:
             raise LedgerVersion(f"line {record.seq} of the ledger is of an unknown kind {record.kind!r}. Update Murmurate.")
+        if (record.seq == 1) != (record.kind == "created"):
+            raise LedgerDamaged(f"line {record.seq} of the ledger is of kind {record.kind}; its first line is lost. {REMEDY}")
         try:
             reader(self, record, record.values)
         except LedgerDamaged:
@@ -104,8 +109,23 @@ class State:
         self.seq, self.digest = record.seq, record.digest
 
     def _created(self, record: Record, values: dict[str, Any]) -> None:
-        if record.seq != 1 or (values["ledger_id"], values["purpose"]) != (self.ledger_id, self.purpose):
+        if (values["ledger_id"], values["purpose"]) != (self.ledger_id, self.purpose):
             raise LedgerDamaged(f"the ledger's first line belongs to another ledger or purpose. {REMEDY}")
+        if "uid_key_sha256" in values:  # before version 3 it had a line of its own, written by the migration
+            self._keyed(record, values)
+
+    def _keyed(self, record: Record, values: dict[str, Any]) -> None:
+        if values["uid_key_sha256"] != self.uid_key_sha256:
+            raise LedgerDamaged(
+                f"the key under which people are hashed is not the one line {record.seq} of the ledger tells of, so that "
+                f"nobody already in it would be known again. {REMEDY}"
+            )
+        self.key_recorded = True
+
+    def refuse_unrecorded_key(self) -> None:
+        """After all lines: a key that none of them vouches for may be any key."""
+        if not self.key_recorded:
+            raise LedgerDamaged(f"no line of the ledger tells of the key under which people are hashed. {REMEDY}")
 
     def _population(self, record: Record, values: dict[str, Any]) -> None:
         self.populations[values["name"]] = Population(values["name"], record.at, record.who)
@@ -140,6 +160,7 @@ class State:
 
 _READERS = {
     "created": State._created,
+    "uid_key": State._keyed,
     "population": State._population,
     "attached": State._attached,
     "limit": State._limited,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import secrets
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +14,10 @@ from sqlalchemy.pool import NullPool, StaticPool
 
 from murmurate.core.ledger import schema, sqlite_file
 from murmurate.core.ledger.failures import explained
-from murmurate.core.ledger.records import Record, next_record
+from murmurate.core.ledger.people import key_digest
+from murmurate.core.ledger.records import Record, default_who, next_record
 from murmurate.core.ledger.schema import IDENTITY, RECORDS
+from murmurate.core.ledger.state import State
 from murmurate.errors import LedgerDamaged, LedgerError, LedgerVersion, MissingPart
 
 LOCK = 0x6D75726D
@@ -30,15 +30,6 @@ def state_folder() -> Path:
         return Path(chosen)
     home = os.environ.get("XDG_STATE_HOME")
     return (Path(home) if home else Path.home() / ".local" / "state") / "murmurate"
-
-
-def default_who() -> str:
-    """The user and machine that go into the history."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container may run under a user id that has no name
-        user = f"uid {os.getuid()}"
-    return f"{user}@{socket.gethostname()}"
 
 
 def address(url_or_path: str | Path | None) -> sa.URL:
@@ -84,6 +75,13 @@ class Store:
             found = self._open(purpose)
         self.ledger_id, self.purpose, self.uid_key = str(found.ledger_id), str(found.purpose), bytes(found.uid_key)
 
+    def new_state(self, connection: sa.Connection | None = None) -> State:
+        """No line taken yet; with a connection, of the identity as it stands in the database now."""
+        if connection is None:
+            return State(self.ledger_id, self.purpose, key_digest(self.uid_key))
+        found = self._identity(connection)
+        return State(str(found.ledger_id), str(found.purpose), key_digest(bytes(found.uid_key)))
+
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """A transaction that sees one state of the ledger."""
@@ -128,7 +126,10 @@ class Store:
         elif version < schema.VERSION:
             self._migrate()
         with self.engine.connect() as connection, connection.begin():
-            rows = connection.execute(sa.select(IDENTITY)).all()
+            return self._identity(connection)
+
+    def _identity(self, connection: sa.Connection) -> Any:
+        rows = connection.execute(sa.select(IDENTITY)).all()
         if len(rows) != 1:
             raise LedgerDamaged(f"the ledger {self.shown} has {len(rows)} identities instead of one. Put back a backup.")
         return rows[0]
@@ -163,15 +164,15 @@ def _fill_new(draft: Path, purpose: str) -> None:
 
 
 def _write_identity(connection: sa.Connection, purpose: str) -> None:
-    ledger_id = secrets.token_hex(16)
-    connection.execute(IDENTITY.insert().values(ledger_id=ledger_id, purpose=purpose, uid_key=secrets.token_bytes(32)))
+    ledger_id, uid_key = secrets.token_hex(16), secrets.token_bytes(32)
+    connection.execute(IDENTITY.insert().values(ledger_id=ledger_id, purpose=purpose, uid_key=uid_key))
     first = next_record(
         seq=0,
         previous=ledger_id,
         who=default_who(),
         kind="created",
         population=None,
-        values={"ledger_id": ledger_id, "purpose": purpose},
+        values={"ledger_id": ledger_id, "purpose": purpose, "uid_key_sha256": key_digest(uid_key)},
     )
     connection.execute(RECORDS.insert().values(**first.__dict__))
 
