@@ -104,6 +104,13 @@ def test_change_tells_more_from_fewer():
     assert {patch.number: patch.label.split()[0] for patch in patches} == {-3: "fewer", 3: "more"}
 
 
+def test_one_bad_release_does_not_hide_the_changes_of_the_others():
+    small, large = np.zeros(GRID.n_cells), np.zeros(GRID.n_cells)
+    small[1], large[1] = 0.3, 90.0
+    breaks = change_breaks([small, small, large])
+    assert [patch.number for patch in change_patches(VIEW, GRID, small, breaks)] == [3]
+
+
 def test_fine_grids_are_drawn_coarser():
     fine = Grid(60.0, 24.0, 60.04, 24.08, 10.0)
     assert max(display_grid(fine).rows, display_grid(fine).columns) <= 64 and display_grid(GRID) is GRID

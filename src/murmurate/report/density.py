@@ -59,8 +59,8 @@ def density_patches(view: View, grid: Grid, share: Floats, breaks: Breaks) -> li
 
 
 def change_breaks(changes: Sequence[Floats]) -> Breaks:
-    """Three sizes of change, for all panels."""
-    return shared_breaks(max(float(np.abs(change).max(initial=0.0)) for change in changes), 4)
+    """Three sizes of change, for all panels: by the middle panel's greatest, so that one bad release does not hide the rest."""
+    return shared_breaks(float(np.median([np.abs(change).max(initial=0.0) for change in changes])), 4)
 
 
 def change_patches(view: View, grid: Grid, change: Floats, breaks: Breaks) -> list[Patch]:
