@@ -105,8 +105,8 @@ def plan(
         typer.echo(f"{recipe.mechanism}: asks for {price.requested or 'nothing that adds up'}")
         typer.echo(f"Promise: {mechanism.guarantee().words()}")
         typer.echo(f"Expected error: {mechanism.expected_error()}")
-        for line in advice(mechanism):
-            typer.echo(line)
+        for sentence in advice(mechanism):
+            typer.echo(sentence)
         for line in price.lines:
             left = f"{line.after.remaining} would remain" if line.after.limit else "no limit"
             typer.echo(
