@@ -92,7 +92,7 @@ class Plausible:
     def __post_init__(self) -> None:
         one_of("variant", self.variant, VARIANTS)
         positive("epsilon", self.epsilon)
-        whole("n_out", self.n_out, at_most=100_000_000)
+        whole("n_out", self.n_out, at_most=10_000_000)
         whole("steps", self.steps, at_least=12, at_most=288)
         share("delta", self.delta)
         share("min_coverage", self.min_coverage, closed=True)

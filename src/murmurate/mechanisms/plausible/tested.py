@@ -47,7 +47,7 @@ _MOVES = np.array([1, 3, 6])
 _SHARES = np.array([0.5, 0.75])
 KINDS = (len(_MOVES) + 1) * (len(_SHARES) + 1)
 _DRAWS = 4096
-_MOST_DRAWS = 60
+_MOST_DRAWS = 20
 
 
 @dataclass(frozen=True)
