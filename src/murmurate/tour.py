@@ -15,7 +15,7 @@ from murmurate.core.ledger import Ledger
 from murmurate.core.parameters import whole
 from murmurate.core.release import new_folder
 from murmurate.demo import City, city
-from murmurate.evaluate import Evaluation, evaluate
+from murmurate.evaluate import Evaluation, evaluate, evaluate_network
 from murmurate.mechanisms import NAMES, example, mechanism_class
 from murmurate.report.compare import Entry, write_comparison
 from murmurate.report.ground import BaseMap
@@ -39,6 +39,8 @@ METRICS = (
     "gyration",
     "time_of_day",
     "patterns",
+    "day_visits",
+    "day_mobility",
 )
 """A demo's worth of them: every family, nothing slow."""
 
@@ -135,6 +137,9 @@ def _show(town: City, folder: Path, seed: int, cell_m: float, name: str) -> Entr
             seen.released, seen.original, grid=grid, pairing=seen.pairing, metrics=METRICS, workers=1, seed=seed
         )
         attacked = attack(seen.released, seen.original, pairing=seen.pairing, seed=seed)
+    elif made.manifest.kind == "network":
+        evaluation = evaluate_network(seen.network, seen.original)
+        attacked = attack(seen.network, seen.original, seed=seed)
     pages, base = folder / "reports", _base(town)
     write_report(pages / f"{name}.html", seen, evaluation, base=base)
     write_report(pages / f"{name}-public.html", seen, evaluation, base=base, public=True)
@@ -142,7 +147,7 @@ def _show(town: City, folder: Path, seed: int, cell_m: float, name: str) -> Entr
         write_attack_report(pages / f"{name}-attacks.html", seen, attacked)
     return Entry(
         made,
-        evaluation if made.manifest.kind == "trips" else None,
+        evaluation if evaluation.scores else None,
         attacked,
         page=f"reports/{name}.html",
         attack_page=f"reports/{name}-attacks.html" if attacked is not None else "",

@@ -10,7 +10,7 @@ from murmurate.core.score import Score
 from murmurate.report.words import FAMILIES, FOLDED, KEY, KEY_WORDS, MEANINGS, part_words
 
 _STATISTICS = (".sd", ".min", ".max", ".sum")
-_SHARES = ("jsd", "total_variation", "coverage", "overlap", "f1", "true_positives", "trip_size")
+_SHARES = ("jsd", "total_variation", "coverage", "overlap", "f1", "true_positives", "trip_size", "_similarity")
 _NATURAL = ("adatrace_trip", "adatrace_diameter", "adatrace_length")
 _ROOTS = ("dpmobility_visits.jsd", "dpmobility_od.jsd")
 

@@ -123,6 +123,8 @@ KEY = (
     "patterns.f1_100",
     "hausdorff_nearest.mean",
     "point_displacement.average.mean",
+    "day_visits.top50_coverage",
+    "day_mobility.moves_similarity",
 )
 """The scores a reader sees first, in this order, where they were measured."""
 
@@ -139,6 +141,8 @@ KEY_WORDS = {
     "patterns.f1_100": "Kept of the 100 most frequent routes",
     "hausdorff_nearest.mean": "Mean distance to the nearest original trip",
     "point_displacement.average.mean": "Points moved by, on average",
+    "day_visits.top50_coverage": "Whole days: kept of the 50 most visited cells",
+    "day_mobility.moves_similarity": "Whole days: likeness of moves between places",
 }
 
 KEY_ATTACKS = {
