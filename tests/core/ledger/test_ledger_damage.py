@@ -100,14 +100,66 @@ def test_changes_on_a_server_are_found(postgres):
         Ledger(address)
 
 
-def test_changed_people_are_found(file):
+@pytest.mark.parametrize("hashes", ["x'0011223344556677'", "'words'"])
+def test_changed_people_are_found(file, hashes):
     drop_triggers(file)
-    raw(file, "update murmurate_people set hashes = x'0011223344556677'")
+    raw(file, f"update murmurate_people set hashes = {hashes}")
     with Ledger(file) as ledger:
         with pytest.raises(LedgerDamaged, match="people"):
             ledger.verify()
         with pytest.raises(LedgerDamaged, match="people"):
             ledger.attach(Identity("two", ("c",)), "village", create=True)
+
+
+def test_an_exchanged_key_is_found(address, request):
+    """Under another key nobody is known again, and every overlap with earlier files would go unseen."""
+    fill(address, 1)
+    with Ledger(address) as ledger:
+        if address.startswith("postgresql"):
+            exchange = "update murmurate_ledger set uid_key = decode(repeat('00', 32), 'hex')"
+            request.getfixturevalue("postgres").sql(address, f"alter table murmurate_ledger disable trigger all; {exchange}")
+        else:
+            drop_triggers(address)
+            raw(address, "update murmurate_ledger set uid_key = zeroblob(32)")
+        with pytest.raises(LedgerDamaged, match="key under which people are hashed"):
+            ledger.verify()
+    with pytest.raises(LedgerDamaged, match="key under which people are hashed"):
+        Ledger(address)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "drop trigger murmurate_people_no_update",
+        "drop trigger murmurate_record_no_delete",
+        "drop trigger murmurate_ledger_no_update; "
+        "create trigger murmurate_ledger_no_update before update on murmurate_ledger begin select 1; end",
+    ],
+)
+def test_missing_triggers_are_found(file, change):
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.executescript(change)
+    with Ledger(file) as ledger, pytest.raises(LedgerDamaged, match="append-only are gone"):
+        ledger.verify()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    "change",
+    [
+        "drop trigger murmurate_people_append_only on murmurate_people",
+        "alter table murmurate_record disable trigger murmurate_record_append_only",
+        "create or replace function murmurate_refuse() returns trigger language plpgsql as $$ begin return null; end $$",
+        "drop trigger murmurate_charged_append_only on murmurate_charged; create trigger murmurate_charged_append_only "
+        "before delete on murmurate_charged for each statement execute function murmurate_refuse()",
+    ],
+)
+def test_missing_triggers_on_a_server_are_found(postgres, change):
+    address = postgres.new_database()
+    fill(address, 1)
+    postgres.sql(address, change)
+    with Ledger(address) as ledger, pytest.raises(LedgerDamaged, match="append-only are gone"):
+        ledger.verify()
 
 
 def test_a_lost_list_of_charged_releases_is_found(file):

@@ -37,7 +37,7 @@ def versions(path):
         return [row[0] for row in connection.execute("select version from murmurate_version")]
 
 
-def test_version_1_becomes_version_2_and_loses_nothing(old, tmp_path):
+def test_version_1_becomes_the_current_one_and_loses_nothing(old, tmp_path):
     with Ledger(old) as ledger:
         assert ledger.verify().n_debits == 2
         assert ledger.ledger_id == "old"
@@ -49,6 +49,32 @@ def test_version_1_becomes_version_2_and_loses_nothing(old, tmp_path):
     with Ledger(old) as again:
         assert again.verify().n_debits == 3
     assert len(backups(tmp_path)) == 1
+
+
+def test_the_key_of_an_older_ledger_is_vouched_for_from_now_on(old, request):
+    with Ledger(old) as ledger:
+        assert [entry.what for entry in ledger.history()].count("uid_key") == 1
+    exchange = "update murmurate_ledger set uid_key = uid_key || uid_key"
+    if old.startswith("postgresql"):
+        request.getfixturevalue("postgres").sql(old, f"alter table murmurate_ledger disable trigger all; {exchange}")
+    else:
+        with closing(sqlite3.connect(old)) as connection, connection:
+            connection.execute("drop trigger murmurate_ledger_no_update")
+            connection.execute(exchange)
+    with pytest.raises(LedgerDamaged, match="key under which people are hashed"):
+        Ledger(old)
+
+
+@pytest.mark.parametrize("damage", ["DELETE FROM murmurate_record", "UPDATE murmurate_record SET who = 'bo' WHERE seq = 4"])
+def test_a_damaged_older_ledger_is_not_led_on(old, damage):
+    engine = sa.create_engine(as_url(old), poolclass=sa.pool.NullPool)
+    with engine.begin() as connection:
+        connection.execute(sa.text(damage))
+    with pytest.raises(LedgerDamaged):
+        Ledger(old)
+    with engine.begin() as connection:
+        assert schema.found_version(connection) == 1
+    engine.dispose()
 
 
 def test_the_copy_kept_before_is_whole(old, tmp_path):

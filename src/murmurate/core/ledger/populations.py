@@ -63,7 +63,7 @@ def attach(page: Page, identity: Identity, population: str, *, hashes: Hashes, c
 def people_of(connection: sa.Connection, file: Attachment) -> Hashes:
     """The hashed people of one attached file, checked against its line."""
     packed = connection.execute(sa.select(PEOPLE.c.hashes).where(PEOPLE.c.seq == file.seq)).scalar_one_or_none()
-    if packed is None or hashlib.sha256(packed).hexdigest() != file.people_digest:
+    if not isinstance(packed, bytes) or hashlib.sha256(packed).hexdigest() != file.people_digest:
         raise LedgerDamaged(f"the people of the file attached in line {file.seq} were changed or lost. {REMEDY}")
     return unpack(packed)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -71,6 +72,16 @@ def create(connection: sa.Connection) -> None:
     for table in TABLES:
         make_append_only(connection, table)
     note_version(connection, VERSION)
+
+
+def identity(connection: sa.Connection) -> Any:
+    """The one row that says which ledger this is."""
+    rows = connection.execute(sa.select(IDENTITY)).all()
+    if len(rows) != 1:
+        raise LedgerDamaged(f"the ledger has {len(rows)} identities instead of one. Put back a backup.")
+    if not isinstance(rows[0].uid_key, bytes):  # SQLite does not insist
+        raise LedgerDamaged("the key under which people are hashed is not a key. Put back a backup.")
+    return rows[0]
 
 
 def note_version(connection: sa.Connection, version: int) -> None:
@@ -142,15 +153,15 @@ def _to_version_2(connection: sa.Connection) -> None:
 
 def _to_version_3(connection: sa.Connection) -> None:
     """Since version 3 a line vouches for the key, and no table is without its triggers; a broken chain is not added to."""
-    seq, digest = 0, str(connection.execute(sa.select(IDENTITY.c.ledger_id)).scalar_one())
+    owner = identity(connection)
+    seq, digest = 0, owner.ledger_id
     for row in connection.execute(sa.select(RECORDS).order_by(RECORDS.c.seq)).all():
         record = Record(*row)
         record.check_follows(seq, digest)
         seq, digest = record.seq, record.digest
     if not seq:
         raise LedgerDamaged(f"the ledger has lost all its lines. {REMEDY}")
-    uid_key = bytes(connection.execute(sa.select(IDENTITY.c.uid_key)).scalar_one())
-    values = {"uid_key_sha256": key_digest(uid_key)}
+    values = {"uid_key_sha256": key_digest(owner.uid_key)}
     line = next_record(seq=seq, previous=digest, who=default_who(), kind="uid_key", population=None, values=values)
     connection.execute(RECORDS.insert().values(**line.__dict__))
     for table in TABLES:

@@ -73,14 +73,14 @@ class Store:
         self.engine = _engine(url)
         with explained(self.shown):
             found = self._open(purpose)
-        self.ledger_id, self.purpose, self.uid_key = str(found.ledger_id), str(found.purpose), bytes(found.uid_key)
+        self.ledger_id, self.purpose, self.uid_key = found.ledger_id, found.purpose, found.uid_key
 
     def new_state(self, connection: sa.Connection | None = None) -> State:
         """No line taken yet; with a connection, of the identity as it stands in the database now."""
         if connection is None:
             return State(self.ledger_id, self.purpose, key_digest(self.uid_key))
-        found = self._identity(connection)
-        return State(str(found.ledger_id), str(found.purpose), key_digest(bytes(found.uid_key)))
+        found = schema.identity(connection)
+        return State(found.ledger_id, found.purpose, key_digest(found.uid_key))
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -126,13 +126,7 @@ class Store:
         elif version < schema.VERSION:
             self._migrate()
         with self.engine.connect() as connection, connection.begin():
-            return self._identity(connection)
-
-    def _identity(self, connection: sa.Connection) -> Any:
-        rows = connection.execute(sa.select(IDENTITY)).all()
-        if len(rows) != 1:
-            raise LedgerDamaged(f"the ledger {self.shown} has {len(rows)} identities instead of one. Put back a backup.")
-        return rows[0]
+            return schema.identity(connection)
 
     def _create_tables(self, purpose: str) -> None:
         """In a database that holds no ledger yet; whoever comes second finds it made."""
