@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from murmurate.cli import data, demo, judge, ledger, making, studies
+from murmurate.cli import data, demo, dummies, judge, ledger, making, studies
 
 app = typer.Typer(
     name="murmurate",
@@ -45,6 +45,7 @@ def root(
 for room in (demo, making, judge, studies, data):
     room.add_to(app)
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(dummies.app, name="dummies")
 
 
 def main() -> NoReturn:

@@ -1,0 +1,82 @@
+"""`dummies`: pack released days into a small file for phones, and ask what a phone would send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from murmurate.cli.choices import Json
+from murmurate.cli.show import as_json, working
+
+app = typer.Typer(help="Hide a true place among the places of people who do not exist.", no_args_is_help=True)
+
+
+@app.command()
+def pool(
+    release: Annotated[Path, typer.Argument(metavar="RELEASE_DIR", help="A release of whole days, as plausible makes them.")],
+    out: Annotated[Path, typer.Option("--out", help="The file to write; it must not exist.")],
+) -> None:
+    """Pack a release of days into a file for phones, about 15 bytes a day."""
+    from murmurate.core.release import open_release
+    from murmurate.dummies import Pool
+    from murmurate.errors import OutputError
+    from murmurate.spaces import parse
+
+    if out.exists():
+        raise OutputError(f"{out} exists already; name a new file with --out.")
+    with working():
+        packed = Pool.of(open_release(release, parse_space=parse).trips)
+        try:
+            size = packed.save(out)
+        except OSError as error:
+            raise OutputError(f"{out} cannot be written: {error.strerror}.") from None
+    typer.echo(f"Written: {out}, {packed.n_traces:,} days in {size:,} bytes.")
+
+
+@app.command()
+def at(
+    pool_file: Annotated[Path, typer.Argument(metavar="POOL", help="A file made by `dummies pool`.")],
+    lat: Annotated[float, typer.Option(help="Where the device is.")],
+    lng: Annotated[float, typer.Option(help="Where the device is.")],
+    device: Annotated[Path, typer.Option(help="The file with the device's secret; made, for you alone, where there is none.")],
+    k: Annotated[int, typer.Option(help="How many fakes.")] = 10,
+    time: Annotated[str | None, typer.Option(help="When, with a zone, such as 2026-03-02T12:00:00Z; default: now.")] = None,
+    by: Annotated[str, typer.Option(help="uniform, or likelihood as published.")] = "uniform",
+    day: Annotated[str, typer.Option(help="Any word; another one picks other fakes.")] = "",
+    json: Json = False,
+) -> None:
+    """The places to send now: the true one and the fakes', centres of cells, in an order that tells nothing."""
+    from datetime import UTC, datetime
+
+    from murmurate.dummies import Pool, choose
+    from murmurate.errors import ParameterError
+
+    try:
+        when = datetime.now(UTC) if time is None else datetime.fromisoformat(time)
+    except ValueError:
+        raise ParameterError(f"time must look like 2026-03-02T12:00:00Z; got {time!r}.") from None
+    chosen = choose(Pool.load(pool_file), k, device=_secret(device), by=by, day=day)  # type: ignore[arg-type]
+    places = chosen.at(when, lat, lng)
+    if json:
+        as_json({"places": [{"lat": north, "lng": east} for north, east in places]})
+        return
+    for north, east in places:
+        typer.echo(f"{north:.6f} {east:.6f}")
+
+
+def _secret(path: Path) -> bytes:
+    """The device's secret; drawn from the operating system and kept to its owner where there is none yet."""
+    import os
+    import secrets
+
+    from murmurate.errors import OutputError
+
+    try:
+        if not path.exists():
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(secrets.token_bytes(32))
+        return path.read_bytes()
+    except OSError as error:
+        raise OutputError(f"the device's secret {path} cannot be used: {error.strerror}.") from None
