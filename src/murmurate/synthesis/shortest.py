@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers
 from murmurate.synthesis.moves import MoveWeights, Neighbourhood
@@ -56,7 +58,7 @@ def step_costs(destination: int, weights: MoveWeights, around: Neighbourhood) ->
     )
 
 
-def tree_paths(cost: Floats, sources: Integers, destination: int, around: Neighbourhood) -> tuple[Integers, Integers]:
+def tree_paths(cost: NDArray[Any], sources: Integers, destination: int, around: Neighbourhood) -> tuple[Integers, Integers]:
     """Cells and sizes of the cheapest paths from each source to the destination.
 
     A source that is the destination leaves it and comes back by the cheapest pair of steps. A source from which no
@@ -90,7 +92,7 @@ def _costs(destination: int, shape: Shape, tables: Tables) -> Floats:
 
 
 @njit(cache=True)
-def _tree_paths(cost: Floats, sources: Integers, destination: int, shape: Shape) -> tuple[Integers, Integers]:
+def _tree_paths(cost: NDArray[Any], sources: Integers, destination: int, shape: Shape) -> tuple[Integers, Integers]:
     rows, columns, reach = shape
     side = 2 * reach + 1
     n_cells = rows * columns

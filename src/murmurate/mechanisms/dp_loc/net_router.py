@@ -23,6 +23,8 @@ from murmurate.synthesis.sizes import Sizes
 
 TRIES = 4
 
+Singles = NDArray[np.float32]
+
 
 @dataclass(frozen=True, eq=False)
 class PublishedRouter:
@@ -47,16 +49,19 @@ class PublishedRouter:
             generator=generator, tries=TRIES,
         )  # fmt: skip
 
-    def _costs(self) -> Callable[[int, int], Floats]:
+    def _costs(self) -> Callable[[int, int], Singles]:
         """[cell, offset] costs of a destination and hour: the hidden layer is a sum of parts computed once."""
         params, width = self.params, self.net.embedding
         from_cell = params["place.w"] @ params["hidden.w"][:width] + params["hidden.b"]
         to = params["place.w"] @ params["hidden.w"][width : 2 * width]
-        outside = ~np.asarray(inside(self.around))
+        outside = np.where(inside(self.around), params["out.b"], np.float32(-np.inf))
+        hidden, logits, scratch = np.empty_like(from_cell), np.empty_like(outside), np.empty_like(outside)
 
-        def costs(destination: int, hour: int) -> Floats:
-            hidden = np.maximum(from_cell + (to[destination] + hour / self.hours * params["hidden.w"][-1]), 0.0)
-            return negative_log_softmax(hidden @ params["out.w"] + params["out.b"], outside)
+        def costs(destination: int, hour: int) -> Singles:
+            np.add(from_cell, to[destination] + np.float32(hour / self.hours) * params["hidden.w"][-1], out=hidden)
+            np.maximum(hidden, 0.0, out=hidden)
+            np.matmul(hidden, params["out.w"], out=logits)
+            return negative_log_softmax(logits, outside, scratch)
 
         return costs
 
@@ -107,19 +112,19 @@ class RelativeRouter:
             generator=generator, tries=TRIES,
         )  # fmt: skip
 
-    def _costs(self) -> Callable[[int, int], Floats]:
+    def _costs(self) -> Callable[[int, int], Singles]:
         params, zone, around = self.params, self.zone, self.around
         cells = np.arange(around.n_cells)
         weights = self._log_weights
-        outside = ~np.isfinite(weights)
+        outside = np.where(np.isfinite(weights), weights, np.float32(-np.inf))
 
-        def costs(destination: int, hour: int) -> Floats:
+        def costs(destination: int, hour: int) -> Singles:
             way = around.relative_of(cells, np.full(around.n_cells, destination))
             hidden = (
                 params["from.w"][zone] + params["way.w"][way] + (params["to.w"][zone[destination]] + params["hour.w"][hour])
             )
             logits = np.maximum(hidden, 0.0) @ params["out.w"] + params["out.b"] + params["direct.w"][way]
-            return negative_log_softmax(logits + np.where(outside, 0.0, weights), outside)
+            return negative_log_softmax(logits, outside)
 
         return costs
 
@@ -168,16 +173,23 @@ def inside(around: Neighbourhood) -> Any:
     return within & (np.arange(around.n_offsets) != around.stop)
 
 
-def negative_log_softmax(logits: Floats, outside: NDArray[np.bool_]) -> Floats:
-    """Costs of steps: minus the logarithm of their probability among those inside the grid, infinity elsewhere."""
-    masked = np.where(outside, -np.inf, logits)
-    top = masked.max(axis=1, keepdims=True)
-    total = top + np.log(np.exp(masked - top).sum(axis=1, keepdims=True))
-    return np.asarray(np.maximum(total - masked, 0.0), dtype=np.float64)
+def negative_log_softmax(logits: Singles, weights: Singles, scratch: Singles | None = None) -> Singles:
+    """Costs of steps, in place of the logits: minus the logarithm of their probability once log weights are added."""
+    np.add(logits, weights, out=logits)
+    top = logits.max(axis=1, keepdims=True)
+    closed = np.flatnonzero(~np.isfinite(top[:, 0]))  # cells that no step leaves
+    top[closed] = 0.0
+    scratch = np.subtract(logits, top, out=scratch)
+    np.exp(scratch, out=scratch)
+    with np.errstate(divide="ignore"):
+        total = top + np.log(scratch.sum(axis=1, keepdims=True))
+    np.subtract(total, logits, out=logits)
+    logits[closed] = np.inf
+    return np.maximum(logits, 0.0, out=logits)
 
 
 def grouped_paths(
-    sources: Integers, destinations: Integers, hours: Integers, around: Neighbourhood, costs: Callable[[int, int], Floats]
+    sources: Integers, destinations: Integers, hours: Integers, around: Neighbourhood, costs: Callable[[int, int], Singles]
 ) -> CellTrips:
     """Most probable paths, one table of costs and one reverse tree for every (destination, hour)."""
     span = int(hours.max(initial=0)) + 1
