@@ -78,6 +78,66 @@ def test_overlap_is_with_all_files_of_a_population_together(ledger):
     assert refused.value.share == 1.0
 
 
+def test_small_overlaps_add_up_over_the_files_of_a_population(ledger):
+    """Ten taxis in a crowd of others are let through once, and not ten times."""
+
+    def with_ten_taxis(k):
+        return Identity(f"part {k}", people(10 * k, 10 * k + 10) + tuple(f"bus {k} {j}" for j in range(90)))
+
+    ledger.attach(with_ten_taxis(0), "buses", create=True)
+    before = ledger.history()
+    with pytest.raises(PopulationOverlap) as refused:
+        ledger.attach(with_ten_taxis(1), "buses")
+    assert (refused.value.population, refused.value.share) == ("taxis", 0.2)
+    with pytest.raises(PopulationOverlap):
+        ledger.population_of(with_ten_taxis(1), population="buses", create=True)
+    assert ledger.history() == before
+    ledger.attach(with_ten_taxis(1), "buses", override_overlap=True)
+    assert ledger.history("buses")[-1].details["overridden_overlap"] == [{"population": "taxis", "share": 0.2}]
+
+
+def test_a_small_file_within_a_large_population_is_still_looked_at_alone(ledger):
+    ledger.attach(Identity("many", tuple(f"bus {k}" for k in range(1000))), "buses", create=True)
+    with pytest.raises(PopulationOverlap) as refused:
+        ledger.attach(Identity("few", people(0, 5)), "buses")
+    assert refused.value.share == 1.0
+
+
+def test_after_an_override_files_that_bring_nobody_over_are_let_in(ledger):
+    ledger.attach(Identity("again", people(0, 50)), "others", create=True, override_overlap=True)
+    ledger.attach(Identity("more", tuple(f"bus {k}" for k in range(50))), "others")
+    with pytest.raises(PopulationOverlap):
+        ledger.attach(Identity("one taxi", (*people(99, 100), *(f"tram {k}" for k in range(50)))), "others")
+
+
+def test_a_file_read_by_another_column_is_attached_again(ledger):
+    """First by a column of row numbers, then by that of the people: they must be known from then on."""
+    by_row = Identity("two", tuple(f"row {k}" for k in range(40)))
+    by_person = Identity("two", tuple(f"bus {k}" for k in range(40)))
+    assert ledger.population_of(by_row, population="buses", create=True) == "buses"
+    with pytest.raises(UnknownPopulation, match="other people"):
+        ledger.population_of(by_person, create=False)
+    for _ in range(2):
+        assert ledger.population_of(by_person, create=True) == "buses"
+    assert ledger.population_of(by_person, create=False) == ledger.population_of(by_row, create=False) == "buses"
+    attached = [entry.details for entry in ledger.history("buses") if entry.what == "attached"]
+    assert [details["fingerprint"] for details in attached] == ["two", "two"]
+    assert attached[0]["people_digest"] != attached[1]["people_digest"]
+    with pytest.raises(PopulationOverlap):
+        ledger.attach(Identity("three", by_person.uids), "elsewhere", create=True)
+    with pytest.raises(LedgerError, match="one budget"):
+        ledger.attach(Identity("two", ("somebody",)), "elsewhere", create=True)
+    assert ledger.verify().n_lines == len(ledger.history())
+
+
+def test_reading_by_another_column_does_not_get_round_the_overlap_check(ledger):
+    ledger.population_of(Identity("copy", tuple(f"row {k}" for k in range(40))), population="fresh", create=True)
+    with pytest.raises(PopulationOverlap):
+        ledger.population_of(Identity("copy", people(0, 100)), create=True)
+    with pytest.raises(PopulationOverlap):
+        ledger.attach(Identity("copy", people(0, 100)), "fresh")
+
+
 def test_an_override_is_recorded(ledger):
     name = ledger.population_of(Identity("again", people(0, 50)), create=True, override_overlap=True)
     assert name.startswith("population-")

@@ -18,7 +18,7 @@ from murmurate.core.ledger import populations, sqlite_file
 from murmurate.core.ledger.accounts import SUMMED, Limit, Spent, limit_amount, standing
 from murmurate.core.ledger.backup import write_backup
 from murmurate.core.ledger.book import Book
-from murmurate.core.ledger.people import hash_people
+from murmurate.core.ledger.people import hash_people, people_digest
 from murmurate.core.ledger.plan import Plan, make_plan
 from murmurate.core.ledger.records import REMEDY, default_who
 from murmurate.core.ledger.schema import CHARGED, refuse_unguarded
@@ -129,11 +129,18 @@ class Ledger:
     def population_of(
         self, identity: Identity, *, population: str | None = None, create: bool, override_overlap: bool = False
     ) -> str:
-        """The population a file belongs to; an unknown file is attached only when `create` says so."""
+        """The population a file belongs to; an unknown file, or one read by other people, is attached only if `create`."""
+        digest = people_digest(hash_people(identity.uids, self._store.uid_key))
         with self._book.reading() as state:
             known = state.files.get(identity.fingerprint)
-        if known is not None and population in (None, known):
+            same_people = known is not None and state.populations[known].holds(identity.fingerprint, digest)
+        if known is not None and same_people and population in (None, known):
             return known
+        if known is not None and not same_people and not create:
+            raise UnknownPopulation(
+                f"this file belongs to population {known!r}, but was read with other people then (another uid column?). "
+                f"Attach it again as it is read now: murmurate ledger attach {known} FILE, or Ledger.attach."
+            )
         if known is None and not create:
             named = f" {population!r}" if population else ""
             raise UnknownPopulation(
@@ -145,7 +152,7 @@ class Ledger:
         return self._attach(identity, population, drawn, create=True, override_overlap=override_overlap)
 
     def attach(self, identity: Identity, population: str, *, create: bool = False, override_overlap: bool = False) -> str:
-        """Say whose data a file holds; refused where its people largely belong to another population."""
+        """Say whose data a file holds; refused where the people it brings together largely belong to another population."""
         return self._attach(identity, population, "", create=create, override_overlap=override_overlap)
 
     def _attach(self, identity: Identity, named: str | None, drawn: str, *, create: bool, override_overlap: bool) -> str:

@@ -31,6 +31,11 @@ def pack(hashes: Hashes) -> bytes:
     return hashes.astype(">u8").tobytes()
 
 
+def people_digest(hashes: Hashes) -> str:
+    """What the history says of a set of people."""
+    return hashlib.sha256(pack(hashes)).hexdigest()
+
+
 def unpack(packed: bytes) -> Hashes:
     """The inverse of `pack`."""
     return np.frombuffer(packed, dtype=">u8").astype(np.uint64)

@@ -8,7 +8,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from murmurate.core.ledger.book import Page
-from murmurate.core.ledger.people import OVERLAP, Hashes, overlap, pack, unpack
+from murmurate.core.ledger.people import OVERLAP, Hashes, overlap, pack, people_digest, unpack
 from murmurate.core.ledger.records import REMEDY
 from murmurate.core.ledger.schema import PEOPLE
 from murmurate.core.ledger.state import Attachment, Population, State
@@ -30,34 +30,38 @@ def named(state: State, population: str) -> Population:
 
 
 def attach(page: Page, identity: Identity, population: str, *, hashes: Hashes, create: bool, override_overlap: bool) -> None:
-    """Add a file to a population, unless its people largely belong to another one."""
+    """Add a file to a population, unless its people largely belong to another one.
+
+    A file read another way (by another column of people) is attached again with the people it then has.
+    """
     known = page.state.files.get(identity.fingerprint)
-    if known == population:
+    digest = people_digest(hashes)
+    if known == population and page.state.populations[known].holds(identity.fingerprint, digest):
         return
-    if known is not None:
+    if known not in (None, population):
         raise LedgerError(f"this file belongs to population {known!r}, not {population!r}; a file has one budget.")
     if not create:
         named(page.state, population)
-    found = _overlapping(page, hashes, apart_from=population)
+    found = _overlapping(page, hashes, population)
     if found and not override_overlap:
         name, share = found[0]
         raise PopulationOverlap(
-            f"{share:.0%} of the smaller set of people are in population {name!r} too, and a budget of their own would let "
-            f"them be spent twice. Attach the file to {name!r}, or override the check, which is recorded.",
+            f"{share:.0%} of the smaller set of people (those of the file, or all of {population!r} with it) are in population "
+            f"{name!r} too, and a budget of their own would let them be spent twice. Attach the file to {name!r}, or override "
+            "the check, which is recorded.",
             population=name,
             share=share,
         )
     if population not in page.state.populations:
         page.append("population", population, {"name": population})
-    packed = pack(hashes)
     values = {
         "fingerprint": identity.fingerprint,
         "n_people": len(hashes),
-        "people_digest": hashlib.sha256(packed).hexdigest(),
+        "people_digest": digest,
         "overridden_overlap": [{"population": name, "share": share} for name, share in found],
     }
     line = page.append("attached", population, values)
-    page.connection.execute(PEOPLE.insert().values(seq=line.seq, hashes=packed))
+    page.connection.execute(PEOPLE.insert().values(seq=line.seq, hashes=pack(hashes)))
 
 
 def people_of(connection: sa.Connection, file: Attachment) -> Hashes:
@@ -68,14 +72,27 @@ def people_of(connection: sa.Connection, file: Attachment) -> Hashes:
     return unpack(packed)
 
 
-def _overlapping(page: Page, hashes: Hashes, *, apart_from: str) -> list[tuple[str, float]]:
-    """Other populations that are largely the same people, the most alike first."""
+def _overlapping(page: Page, hashes: Hashes, population: str) -> list[tuple[str, float]]:
+    """Other populations that are largely the same people as the file, or as this population with it; most alike first."""
+    here = _everyone(page, population)
+    together = np.union1d(here, hashes)
+    newcomers = np.setdiff1d(hashes, here, assume_unique=True)
     found = []
-    for other in page.state.populations.values():
-        if other.name == apart_from or not other.files:
+    for name in page.state.populations:
+        if name == population:
             continue
-        everyone = np.unique(np.concatenate([people_of(page.connection, file) for file in other.files]))
-        share = overlap(hashes, everyone)
+        others = _everyone(page, name)
+        share = overlap(hashes, others)
+        # many files, each with few of the others, would bring them all over; who brings none of them makes it no worse
+        if overlap(newcomers, others) > 0:
+            share = max(share, overlap(together, others))
         if share >= OVERLAP:
-            found.append((other.name, share))
+            found.append((name, share))
     return sorted(found, key=lambda item: -item[1])
+
+
+def _everyone(page: Page, population: str) -> Hashes:
+    """The people of all files of a population so far; nobody where it is new."""
+    known = page.state.populations.get(population)
+    files = [people_of(page.connection, file) for file in known.files] if known else []
+    return np.unique(np.concatenate(files)) if files else np.empty(0, dtype=np.uint64)

@@ -71,6 +71,10 @@ class Population:
     limits: dict[tuple[str, str], Limit] = field(default_factory=dict)
     charges: dict[tuple[str, str], list[Guarantee]] = field(default_factory=dict)
 
+    def holds(self, fingerprint: str, people_digest: str) -> bool:
+        """Whether this file was attached with exactly these people."""
+        return any((file.fingerprint, file.people_digest) == (fingerprint, people_digest) for file in self.files)
+
     def limit_amounts(self) -> dict[tuple[str, str], Amount]:
         """The limits in force."""
         return {account: limit.amount for account, limit in self.limits.items()}
