@@ -14,6 +14,10 @@ from murmurate.core.trips import Trips
 from murmurate.errors import Fault, InputError, ParameterError
 from murmurate.evaluate import Evaluation
 from murmurate.metrics.comparison import NotMeasurable
+from murmurate.spaces.flows import LinkFlows
+
+OF_NETWORKS = ("reconstruct",)
+"""Attacks that read an aggregated network; all others read trips."""
 
 
 class Attacked(Evaluation):
@@ -21,7 +25,7 @@ class Attacked(Evaluation):
 
 
 def attack(
-    released: Trips,
+    released: Trips | LinkFlows,
     original: Trips,
     *,
     pairing: ArrayLike | None = None,
@@ -40,14 +44,19 @@ def attack(
     >>> found["reidentify.places.top1_k1"].value, found["reidentify.places.top1_k1"].chance
     (1.0, 0.5)
     """
-    chosen = list(NAMES) if attacks is None else list(dict.fromkeys(attacks))
+    network = isinstance(released, LinkFlows)
+    chosen = (list(OF_NETWORKS) if network else list(NAMES)) if attacks is None else list(dict.fromkeys(attacks))
     functions = {name: attack_function(name) for name in chosen}  # an unknown name is refused before any work
     given = dict(options or {})
     stray = [name for name in given if name not in functions]
     if stray:
         raise ParameterError(f"options name attacks that are not run: {', '.join(stray)}; run are {', '.join(functions)}.")
-    sides = (("original", original), ("released", released))
-    empty = [Fault(f"the {name} side has no trip") for name, trips in sides if not trips.n_trips]
+    strangers = [name for name in chosen if network and name not in OF_NETWORKS]
+    if strangers:
+        raise ParameterError(f"{', '.join(strangers)} read trips; on a network there are {', '.join(OF_NETWORKS)}.")
+    n_released = 0 if isinstance(released, LinkFlows) else released.n_trips
+    sides = (("original", original.n_trips), ("released", 1 if network else n_released))
+    empty = [Fault(f"the {name} side has no trip") for name, trips in sides if not trips]
     if empty:
         raise InputError(empty, "attack a release that holds trips, with the file it came from.")
     scores: list[Score] = []
@@ -57,4 +66,4 @@ def attack(
             scores += functions[name](released, original, pairing=pairing, **{"seed": seed, **given.get(name, {})})
         except NotMeasurable as reason:
             skipped[name] = str(reason)
-    return Attacked(tuple(scores), skipped, "", original.n_trips, released.n_trips)
+    return Attacked(tuple(scores), skipped, "", original.n_trips, n_released)

@@ -16,6 +16,8 @@ from murmurate.core.trips import Trips
 from murmurate.errors import Fault, InputError, ParameterError
 from murmurate.metrics import METRICS, measure, metric
 from murmurate.metrics.comparison import Comparison, NotMeasurable, Side
+from murmurate.spaces.drives import drives_of
+from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.grid import Grid
 
 DEFAULT_CELL_M = 250.0
@@ -87,6 +89,16 @@ def evaluate(
         except NotMeasurable as reason:
             skipped[name] = str(reason)
     return Evaluation(tuple(scores), skipped, comparison.grid.spec(), original.n_trips, released.n_trips)
+
+
+def evaluate_network(released: LinkFlows, original: Trips) -> Evaluation:
+    """Score a release of a network against its originals, matched to the same network and counted plainly."""
+    from murmurate.metrics.networks import compare_networks  # beside the metrics of trips, never one of them
+
+    if not (original.has_time and original.has_coordinates):
+        raise InputError("a network is compared with trips that have times and coordinates; these lack one of them.")
+    plain = LinkFlows.of_drives(drives_of(original, released.network), by_day="day" in released.table.columns)
+    return Evaluation(tuple(compare_networks(released, plain)), {}, "", original.n_trips, 0)
 
 
 def compare(

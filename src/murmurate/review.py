@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,11 @@ import polars as pl
 from murmurate.core.internal import Internal
 from murmurate.core.ledger import Ledger
 from murmurate.core.release import Release, open_release
-from murmurate.core.space import Integers
+from murmurate.core.space import Integers, Space
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.spaces import parse
+from murmurate.spaces.flows import GEOPACKAGE, LinkFlows
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,15 @@ class Review:
     def released(self) -> Trips:
         return self.release.trips
 
+    @property
+    def network(self) -> LinkFlows:
+        """What a release of a network holds."""
+        return LinkFlows.read(self.release.folder)
+
 
 def review(folder: str | Path, private: Trips, *, ledger: Ledger | None = None, force: bool = False) -> Review:
     """Open a release beside its originals; a file it did not come from is refused unless `force` says otherwise."""
-    made = open_release(folder, parse_space=parse)
+    made = open_release(folder, parse_space=partial(_space, Path(folder)))
     release_id = made.manifest.model_of or made.manifest.release_id
     source = Internal(ledger, release_id).source() if ledger is not None else None
     if source is not None and source != private.identity.fingerprint and not force:
@@ -60,6 +67,11 @@ def review(folder: str | Path, private: Trips, *, ledger: Ledger | None = None, 
     pairs = Internal(ledger, release_id).pairing() if ledger is not None else None
     kept = made.manifest.ids == "kept"
     return Review(made, private, _positions(made.trips, private, None if kept else pairs, kept), note)
+
+
+def _space(folder: Path, spec: str) -> Space:
+    """The public space of a release; a network release carries its own roads, wherever the file they came from is now."""
+    return LinkFlows.read(folder).network if (folder / GEOPACKAGE).is_file() else parse(spec)
 
 
 def _positions(released: Trips, original: Trips, pairs: pl.DataFrame | None, kept: bool) -> Integers | None:

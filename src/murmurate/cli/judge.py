@@ -40,6 +40,7 @@ def evaluate(
     """Score a release against its originals; scores and report are internal."""
     from murmurate.core.internal import Internal
     from murmurate.evaluate import evaluate as score
+    from murmurate.evaluate import evaluate_network
     from murmurate.report.page import write_report
     from murmurate.review import review, write_json
 
@@ -50,7 +51,10 @@ def evaluate(
             ledger=book,
             force=force,
         )
-        result = score(found.released, found.original, pairing=found.pairing, metrics=metric, workers=workers)
+        if found.release.manifest.kind == "network":
+            result = evaluate_network(found.network, found.original)
+        else:
+            result = score(found.released, found.original, pairing=found.pairing, metrics=metric, workers=workers)
         internal = Internal(book, found.release.manifest.release_id).make()
         write_json(
             json or internal / "evaluation.json",
@@ -96,7 +100,8 @@ def attack(
             ledger=book,
             force=force,
         )
-        result = run(found.released, found.original, pairing=found.pairing, attacks=only)
+        released = found.network if found.release.manifest.kind == "network" else found.released
+        result = run(released, found.original, pairing=found.pairing, attacks=only)
         internal = Internal(book, found.release.manifest.release_id).make()
         write_json(
             json or internal / "attacks.json",

@@ -65,6 +65,6 @@ def load(path: str | Path) -> RoadNetwork:
         **{key: arrays[key] for key in ARRAYS},
         name=name,
         way_id=arrays.get("way_id"),
-        source=about.get("source", ""),
+        source=about.get("source") or file.name,
         dropped=about.get("dropped", {}),
     )

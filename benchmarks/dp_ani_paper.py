@@ -1,0 +1,234 @@
+"""DP-ANI's figures on San Francisco taxis, beside OD-successive and road_counts, and the attack on each of them.
+
+    python benchmarks/dp_ani_paper.py [--network osm|tiger] [--hours 6] [--out FOLDER]
+
+Figures 4 and 6 to 8 (network length, ends moved, Wasserstein distances of counts and classes) are means over single hours of
+single days; figure 5 is the first of them as maps; figure 3 is the number of trips by hour. road_counts runs on all 21 days.
+The attack reads single hours (raw, od_successive, dp_ani) and, for road_counts, both a single hour and all days.
+The data folder is MURMURATE_DATA, or shared/data beside the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from murmurate.attacks.reconstruct import attack_network
+from murmurate.core.trips import Trips
+from murmurate.mechanisms.dp_ani import DPANI
+from murmurate.mechanisms.od_successive import ODSuccessive
+from murmurate.mechanisms.road_counts import RoadCounts
+from murmurate.metrics.networks import compare_networks, ends_moved
+from murmurate.noise import seeded
+from murmurate.report.networks import curves, original_map, overlap_map, write_networks_page
+from murmurate.spaces.drives import drives_of
+from murmurate.spaces.flows import LinkFlows
+from murmurate.spaces.road import read_roads
+
+FILES = {"osm": "sf_osm2026_central_drive.graphml.gz", "tiger": "sf_tiger2017_roads.graphml.gz"}
+EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+RULES = ("adaptive", "fix", "max")
+PAPER = "paper: adaptive within 10 % (195.2 of 194.6 miles), OD-successive .71, 76 % of ends moved at epsilon .1"
+
+
+def read(folder: Path) -> Trips:
+    file = folder / "sf_taxi_dploc200_trips.parquet"
+    if not file.is_file():
+        sys.exit(f"{file.name} is not here; set MURMURATE_DATA to the folder of real data.")
+    table = pl.read_parquet(file).rename({"user_id": "uid", "trip_id": "tid", "t": "datetime", "lon": "lng"})
+    return Trips(table, time_zone="America/Los_Angeles")
+
+
+def scores(found, drives, original, true=None, new=None) -> dict[str, float]:
+    """Network scores, ends moved where they are known, attacks with their baselines."""
+    values = {score.name: score.value for score in compare_networks(found, original)}
+    if true is not None:
+        values |= {score.name: score.value for score in ends_moved(found.network, true.ravel(), new.ravel())}
+    for score in attack_network(found, drives):
+        values[score.name] = score.value
+        values[f"{score.name}.chance"] = score.chance
+    return values
+
+
+def mean(rows: list[dict[str, float]]) -> dict[str, float]:
+    return {name: float(np.nanmean([row.get(name, np.nan) for row in rows])) for name in rows[0]}
+
+
+def day_hours(trips: Trips, n: int) -> list[Trips]:
+    """Trips that began from 1 to 2 pm on the first n weekdays with enough of them."""
+    first = trips.offsets[:-1]
+    day, hour = trips.local_day[first], trips.local_hour[first]
+    found = [trips.take_trips(np.flatnonzero((day == date) & (hour == 13))) for date in np.unique(day)]
+    return [part for part in found if part.n_trips > 100][:n]
+
+
+def as_published(network, hours: list[Trips]):
+    """name -> epsilon -> mean scores over hours; and the maps of the first hour."""
+    table: dict[str, dict[float, dict[str, float]]] = {}
+    maps = []
+    prepared = [(part, drives_of(part, network)) for part in hours]
+    plain = [LinkFlows.of_drives(drives) for _, drives in prepared]
+    maps.append(original_map(plain[0]))
+    pairs = list(zip(prepared, plain, strict=True))
+    table["raw"] = {0.0: mean([scores(flows, drives, flows) for (_, drives), flows in pairs])}
+    shortened = [LinkFlows.of_drives(ODSuccessive(space=network).shortened(drives)) for _, drives in prepared]
+    maps.append(overlap_map("OD-successive, k = 2", shortened[0], plain[0]))
+    table["od_successive"] = {
+        0.0: mean([scores(cut, drives, flows) for cut, ((_, drives), flows) in zip(shortened, pairs, strict=True)])
+    }
+    for rule in (*RULES, "adaptive, epsilon_radius 1"):
+        held = 1.0 if "radius" in rule else None
+        table[rule] = {}
+        for epsilon in EPSILONS:
+            mechanism = DPANI(epsilon=epsilon, space=network, radius_rule=rule.split(",")[0], epsilon_radius=held)
+            rows = []
+            for number, ((part, drives), flows) in enumerate(pairs):
+                done = mechanism.perturb(part, seeded(number))
+                found = LinkFlows.of_drives(done.drives)
+                rows.append(
+                    scores(found, drives, flows, done.true_link, done.new_link) | {"radius_m": float(np.median(done.radius_m))}
+                )
+                if number == 0 and epsilon == 1.0 and held is None:
+                    maps.append(overlap_map(f"DP-ANI {rule}, epsilon 1", found, flows))
+            table[rule][epsilon] = mean(rows)
+    noisy = [RoadCounts(epsilon=1.0, space=network, unit="trip").apply(part, seeded(k)) for k, part in enumerate(hours)]
+    table["road_counts, unit trip, one hour"] = {
+        1.0: mean([scores(found, drives, flows) for found, ((_, drives), flows) in zip(noisy, pairs, strict=True)])
+    }
+    return table, maps
+
+
+def sound(network, trips: Trips):
+    """road_counts on all days at epsilon 1, by unit; raw and od_successive pooled beside it."""
+    drives = drives_of(trips, network)
+    plain = LinkFlows.of_drives(drives)
+    table = {"raw, all days": scores(plain, drives, plain)}
+    table["od_successive, all days"] = scores(LinkFlows.of_drives(ODSuccessive(space=network).shortened(drives)), drives, plain)
+    maps = []
+    settings = {
+        "trip": {},
+        "user_day": {},
+        "user": {},
+        "user, links first": {"speeds": False, "turns": False, "zones": 4, "threshold_sigmas": 1.5},
+    }
+    for name, more in settings.items():
+        began = time.process_time()
+        mechanism = RoadCounts(epsilon=1.0, space=network, unit=name.split(",")[0], **more)
+        found = mechanism.apply(trips, seeded(1))
+        rows = found.table
+        truth = plain.by_hour[rows["hour"].to_numpy(), rows["link"].to_numpy()]
+        inside = (truth >= rows["low"].to_numpy()) & (truth <= rows["high"].to_numpy())
+        table[f"road_counts, {name}"] = scores(found, drives, plain) | {
+            "threshold": found.about["threshold_trips"],
+            "coverage": float(inside.mean()) if len(inside) else float("nan"),
+            "cpu_s": time.process_time() - began,
+        }
+        maps.append(overlap_map(f"road_counts, unit {name}, 21 days", found, plain))
+    return table, maps
+
+
+def show(title: str, head: list[str], rows: list[list[str]]) -> list[list[str]]:
+    print(f"\n{title}")
+    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    for row in [head, *rows]:
+        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
+    return [head, *rows]
+
+
+def number(values: dict[str, float], name: str) -> str:
+    return f"{values[name]:.3f}" if name in values and np.isfinite(values[name]) else ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--network", choices=list(FILES), default="osm")
+    parser.add_argument("--hours", type=int, default=6, help="single hours that figures are means of")
+    parser.add_argument("--out", type=Path, help="folder for the page of figures (internal: it shows private data)")
+    given = parser.parse_args()
+    folder = Path(os.environ.get("MURMURATE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+    trips, network = read(folder), read_roads(folder / FILES[given.network])
+    hours = day_hours(trips, given.hours)
+    n_trips = np.mean([part.n_trips for part in hours])
+    print(f"{given.network}: {network.n_links:,} links; {len(hours)} hours of {n_trips:.0f} trips")
+    print(PAPER)
+    table, maps = as_published(network, hours)
+    tables = {}
+    columns = ["network_length.ratio", "network_ends.moved", "network_ends.distance", "network_counts.wasserstein",
+               "network_classes.wasserstein", "network_connectivity.ratio", "radius_m"]  # fmt: skip
+    head = ["mechanism", "epsilon", "length", "ends moved", "by m", "counts W", "classes W", "connected", "radius m"]
+    rows = [
+        [name, f"{e:g}" if e else "", *(number(found, c) for c in columns)]
+        for name, each in table.items()
+        for e, found in each.items()
+    ]
+    tables["As published, single hours"] = show("As published, single hours", head, rows)
+    attacked = [
+        "ends.imbalance.exact",
+        "ends.imbalance.within_100m",
+        "ends.dead_ends.exact",
+        "trips.assignment",
+        "trips.count_one",
+    ]
+    head = ["release", "epsilon", *(column for name in attacked for column in (name, "by traffic"))]
+    rows = [
+        [name, f"{e:g}" if e else "", *(number(found, f"reconstruct.{a}{end}") for a in attacked for end in ("", ".chance"))]
+        for name, each in table.items() for e, found in each.items() if e in (0.0, 0.1, 1.0, 10.0)
+    ]  # fmt: skip
+    pooled, more = sound(network, trips)
+    rows += [
+        [
+            name,
+            "1" if "road" in name else "",
+            *(number(found, f"reconstruct.{a}{end}") for a in attacked for end in ("", ".chance")),
+        ]
+        for name, found in pooled.items()
+    ]
+    tables["Attack"] = show("Attack: share found, beside guessing by traffic", head, rows)
+    wanted = {
+        "links r": "network_links.correlation", "link x hour r": "network_hours.correlation",
+        "top 100": "network_links.top_100",
+        "profile TV": "network_hours.profile", "speed error": "network_speeds.relative_error", "length": "network_length.ratio",
+        "kept above threshold": "network_length.kept_above_threshold", "invented": "network_length.invented",
+        "total": "network_links.total_ratio", "threshold": "threshold", "in interval": "coverage", "CPU s": "cpu_s",
+    }  # fmt: skip
+    rows = [[name, *(number(found, c) for c in wanted.values())] for name, found in pooled.items()]
+    tables["21 days, epsilon 1, delta 1e-6"] = show("21 days, epsilon 1, delta 1e-6", ["release", *wanted], rows)
+    if given.out:
+        ends = trips.local_hour[trips.offsets[:-1]]
+        names = [*RULES, "adaptive, epsilon_radius 1"]
+
+        def over(metric: str, title: str, label: str):
+            series = {name: [table[name][e][metric] for e in EPSILONS] for name in names}
+            if metric in table["od_successive"][0.0]:
+                series["OD-successive"] = [table["od_successive"][0.0][metric]] * len(EPSILONS)
+            return curves(title, EPSILONS, series, x_label="epsilon", y_label=label, log_x=True)
+
+        charts = [
+            curves(
+                "Figure 3: trips by hour",
+                range(24),
+                {"trips": np.bincount(ends, minlength=24)},
+                x_label="hour",
+                y_label="trips",
+            ),
+            over("network_length.ratio", "Figure 4: network length", "relative to the original"),
+            over("network_ends.moved", "Figure 6: ends moved", "share of ends"),
+            over("network_counts.wasserstein", "Figure 7: link counts", "Wasserstein over mean count"),
+            over("network_classes.wasserstein", "Figure 8: road classes", "Wasserstein, classes"),
+            over("reconstruct.ends.imbalance.exact", "Attack: ends found by imbalance", "share of ends"),
+        ]
+        about = f"San Francisco taxis on the {given.network} network. {PAPER}. Internal: made from private data."
+        file = given.out / f"dp_ani_{given.network}.html"
+        shown = {"maps": [*maps, *more], "charts": charts, "tables": tables}
+        page = write_networks_page(file, title="Aggregated mobility networks", about=about, **shown)
+        print(f"\n{page.name} written")
+
+
+if __name__ == "__main__":
+    main()
