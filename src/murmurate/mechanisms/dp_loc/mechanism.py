@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,10 +17,11 @@ from murmurate.mechanisms.dp_loc.budget import Budget, budget_of
 from murmurate.mechanisms.dp_loc.fitting import fit_model
 from murmurate.mechanisms.dp_loc.model import DPLocModel, read_arrays
 from murmurate.mechanisms.dp_loc.protocols import Ends, Router
-from murmurate.mechanisms.dp_loc.reading import Read, read
+from murmurate.mechanisms.dp_loc.reading import read
 from murmurate.mechanisms.dp_loc.settings import VARIANTS, Settings
 from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
+from murmurate.synthesis.frames import check_hours_and_day, check_unit, refuse_unbounded
 from murmurate.synthesis.moves import Neighbourhood, reach_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class DPLoc:
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon, at_most=100)
         share("delta", self.delta)
-        one_of("unit", self.unit, ("trip", "user_day", "user"))
+        check_unit(self.unit, self.max_trips)
         one_of("variant", self.variant, VARIANTS)
         for name, words in (
             ("initialiser", ("counts", "vae")),
@@ -96,26 +96,16 @@ class DPLoc:
         ):
             if getattr(self, name) is not None:
                 one_of(name, getattr(self, name), words)
-        for name in ("n_out", "max_trips", "reach"):
+        for name in ("n_out", "reach"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name))
-        if (self.max_trips is None) != (self.unit == "trip"):
-            raise ParameterError(
-                f"max_trips says how many trips of each {self.unit} are read: give it for unit user_day or user, and leave "
-                f"it out for unit trip; got unit={self.unit!r} and max_trips={self.max_trips!r}."
-            )
         positive("max_speed_kmh", self.max_speed_kmh)
         whole("slot_s", self.slot_s, at_most=3600)
         whole("max_cells", self.max_cells, at_least=2, at_most=10_000)
         share("ends_share", self.ends_share)
         if self.epochs is not None:
             positive("epochs", self.epochs, at_most=1000)
-        if isinstance(self.hours, bool) or self.hours not in (1, 2, 3, 4, 6, 8, 12, 24):
-            raise ParameterError(f"hours must divide the day (1, 2, 3, 4, 6, 8, 12 or 24); got {self.hours!r}.")
-        try:
-            date.fromisoformat(self.day)
-        except (TypeError, ValueError):
-            raise ParameterError(f"day must be a date such as 2000-01-03; got {self.day!r}.") from None
+        check_hours_and_day(self.hours, self.day)
         self._check_space()
 
     def _check_space(self) -> None:
@@ -202,7 +192,7 @@ class DPLoc:
                 "no trip visits two cells of the grid, so there is nothing to learn from.",
                 "Check the box of the grid, or give smaller cells. What the ledger was charged stays charged.",
             )
-        _refuse_unbounded(found, self.bounds())
+        refuse_unbounded(found.unit, self.bounds())
         n_units = len(np.unique(found.unit))
         if n_units * self.delta > 0.5:
             warnings.warn(
@@ -236,16 +226,6 @@ class DPLoc:
             ends, router, grid, schema["time_zone"], schema["day"], schema["slot_s"], schema["hours"], schema["n"],
             (schema["kinds"][0], schema["kinds"][1]),
         )  # fmt: skip
-
-
-def _refuse_unbounded(found: Read, unit: Unit) -> None:
-    """The door bounds every unit; a fit without the door must not void the promise silently."""
-    most = unit.max_trips or 1
-    if int(np.bincount(found.unit).max()) > most:
-        raise InputError(
-            f"a {unit.name} has more than the {most} trips its guarantee is priced for.",
-            "Go through murmurate.release or murmurate.fit, which draw at most max_trips of each.",
-        )
 
 
 _WAYS = {

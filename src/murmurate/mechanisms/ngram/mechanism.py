@@ -10,14 +10,15 @@ import numpy as np
 
 from murmurate.core.bounding import units_of_trips
 from murmurate.core.guarantee import DP, Unit
-from murmurate.core.parameters import one_of, positive, whole
+from murmurate.core.parameters import positive, whole
 from murmurate.core.space import Integers
 from murmurate.core.trips import Trips
-from murmurate.errors import InputError, ParameterError
+from murmurate.errors import ParameterError
 from murmurate.ingest.discretise import to_cells
 from murmurate.mechanisms.ngram.model import NGramModel, load_model
 from murmurate.mechanisms.ngram.tree import grow_tree
 from murmurate.spaces.grid import Grid
+from murmurate.synthesis.frames import check_unit, refuse_unbounded
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
@@ -57,15 +58,9 @@ class NGram:
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon, at_most=100)
-        one_of("unit", self.unit, ("trip", "user_day", "user"))
-        for name in ("n_out", "max_trips"):
-            if getattr(self, name) is not None:
-                whole(name, getattr(self, name))
-        if (self.max_trips is None) != (self.unit == "trip"):
-            raise ParameterError(
-                f"max_trips says how many trips of each {self.unit} are read: give it for unit user_day or user, and leave "
-                f"it out for unit trip; got unit={self.unit!r} and max_trips={self.max_trips!r}."
-            )
+        check_unit(self.unit, self.max_trips)
+        if self.n_out is not None:
+            whole("n_out", self.n_out)
         whole("l_max", self.l_max, at_least=3, at_most=10_000)
         whole("n_max", self.n_max, at_most=20)
         whole("slot_s", self.slot_s, at_most=3600)
@@ -103,18 +98,12 @@ class NGram:
 
     def fit(self, private: Trips, rng: Randomness) -> NGramModel:
         """Spend the guarantee once; the model can then be sampled for free."""
-        units = units_of_trips(private, self.bounds())
-        most = self.max_trips or 1
-        if len(units) and int(np.bincount(units).max()) > most:
-            raise InputError(
-                f"a {self.unit} has more than the {most} trips its guarantee is priced for.",
-                "Go through murmurate.release or murmurate.fit, which draw at most max_trips of each.",
-            )
+        refuse_unbounded(units_of_trips(private, self.bounds()), self.bounds())
         cells = to_cells(private, self.space, slot_s=self.slot_s)
         symbols, offsets = ended(cells.cell, cells.offsets, end=self.space.n_cells, l_max=self.l_max)
         tree = grow_tree(
             symbols, offsets, n_symbols=self.space.n_cells + 1, n_max=self.n_max, epsilon=self.epsilon,
-            reach=float(self.l_max * most), rng=rng,
+            reach=float(self.l_max * (self.max_trips or 1)), rng=rng,
         )  # fmt: skip
         return NGramModel(tree, self.space, self.l_max, private.time_zone)
 

@@ -1,0 +1,45 @@
+"""Checks that synthesisers on a public grid share: their unit, its bound, their hours and their fictional day."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from murmurate.core.guarantee import Unit
+from murmurate.core.parameters import one_of, whole
+from murmurate.core.space import Integers
+from murmurate.errors import InputError, ParameterError
+
+
+def check_unit(unit: str, max_trips: int | None) -> None:
+    """Refuse a unit without its bound on trips, or a bound without such a unit."""
+    one_of("unit", unit, ("trip", "user_day", "user"))
+    if max_trips is not None:
+        whole("max_trips", max_trips)
+    if (max_trips is None) != (unit == "trip"):
+        raise ParameterError(
+            f"max_trips says how many trips of each {unit} are read: give it for unit user_day or user, and leave "
+            f"it out for unit trip; got unit={unit!r} and max_trips={max_trips!r}."
+        )
+
+
+def refuse_unbounded(units: Integers, unit: Unit) -> None:
+    """The door bounds every unit; a fit without the door must not void the promise silently."""
+    most = unit.max_trips or 1
+    if len(units) and int(np.bincount(units).max()) > most:
+        raise InputError(
+            f"a {unit.name} has more than the {most} trips its guarantee is priced for.",
+            "Go through murmurate.release or murmurate.fit, which draw at most max_trips of each.",
+        )
+
+
+def check_hours_and_day(hours: Any, day: Any) -> None:
+    """Refuse hours that do not divide the day, and a day that is none."""
+    if isinstance(hours, bool) or hours not in (1, 2, 3, 4, 6, 8, 12, 24):
+        raise ParameterError(f"hours must divide the day (1, 2, 3, 4, 6, 8, 12 or 24); got {hours!r}.")
+    try:
+        date.fromisoformat(day)
+    except (TypeError, ValueError):
+        raise ParameterError(f"day must be a date such as 2000-01-03; got {day!r}.") from None
