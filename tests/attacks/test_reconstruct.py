@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from murmurate.attacks import attack_function
-from murmurate.attacks.reconstruct import _allotted, _near, attack_network, reconstruct
+from murmurate.attacks.reconstruct import _allotted, _near, _near_nodes, attack_network, reconstruct
 from murmurate.mechanisms.road_counts import RoadCounts
 from murmurate.metrics.comparison import NotMeasurable
 from murmurate.noise import seeded
@@ -58,6 +58,16 @@ def test_guesses_are_allotted_by_largest_remainders():
     assert _allotted(np.array([2.0, 0.0, 1.0]), 3).tolist() == [0, 0, 2]
     assert _allotted(np.array([1.0, 1.0, 0.0]), 1).tolist() == [0]
     assert _allotted(np.zeros(3), 4).tolist() == []
+
+
+def test_nodes_near_each_other_are_matched_once_each():
+    places = np.array([[0.0, 0.0], [60.0, 0.0], [120.0, 0.0], [900.0, 0.0]])
+    assert _near_nodes(np.array([1]), np.array([0, 2]), places, 100.0) == 1
+    assert _near_nodes(np.array([1, 1, 3]), np.array([0, 2, 2]), places, 100.0) == 2
+    assert _near_nodes(np.array([0, 1]), np.array([2, 2]), places, 100.0) == 1
+    rng = np.random.default_rng(1)
+    spots, guess, truth = rng.uniform(0, 800, (60, 2)), rng.integers(0, 60, 80), rng.integers(0, 60, 80)
+    assert _near_nodes(guess, truth, spots, 100.0) == _near(spots[guess], spots[truth], 100.0)
 
 
 def test_every_guess_is_used_once():

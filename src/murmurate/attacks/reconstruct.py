@@ -67,7 +67,7 @@ def attack_network(
         for cue in CUES:
             for guess, truth in zip(guesses[cue], (period.origins, period.destinations), strict=True):
                 found[cue][0] += _exact(guess, truth, released.network.n_nodes)
-                found[cue][1] += _near(places[guess], places[truth], within_m)
+                found[cue][1] += _near_nodes(guess, truth, places, within_m)
         chosen = np.sort(generator.permutation(len(period.origins))[:most])
         n_trips += len(chosen)
         for cue in ("imbalance", "traffic"):
@@ -162,8 +162,26 @@ def _exact(guess: Integers, truth: Integers, n_nodes: int) -> float:
     return float(np.minimum(np.bincount(guess, minlength=n_nodes), np.bincount(truth, minlength=n_nodes)).sum())
 
 
+def _near_nodes(guess: Integers, truth: Integers, places: Floats, within_m: float) -> float:
+    """How many true nodes a guessed node of their own stands within `within_m` of: the greatest flow from guesses to truths."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import maximum_flow
+    from scipy.spatial import cKDTree
+
+    if not len(guess) or not len(truth):
+        return 0.0
+    (guessed, offered), (true, wanted) = (np.unique(side, return_counts=True) for side in (guess, truth))
+    pairs = cKDTree(places[guessed]).sparse_distance_matrix(cKDTree(places[true]), within_m, output_type="coo_matrix")
+    source, sink = len(guessed) + len(true), len(guessed) + len(true) + 1
+    row = np.concatenate([np.full(len(guessed), source), pairs.row, len(guessed) + np.arange(len(true))])
+    column = np.concatenate([np.arange(len(guessed)), len(guessed) + pairs.col, np.full(len(true), sink)])
+    capacity = np.concatenate([offered, np.full(len(pairs.row), max(len(guess), len(truth))), wanted]).astype(np.int32)
+    graph = sparse.csr_matrix((capacity, (row, column)), shape=(sink + 1, sink + 1))
+    return float(maximum_flow(graph, source, sink).flow_value)
+
+
 def _near(guess: Floats, truth: Floats, within_m: float) -> float:
-    """How many truths a guess of their own stands within `within_m` of, both coordinates of every end."""
+    """How many true trips a guessed trip of their own is like, each end within `within_m`."""
     from scipy import sparse
     from scipy.sparse.csgraph import maximum_bipartite_matching
     from scipy.spatial import cKDTree

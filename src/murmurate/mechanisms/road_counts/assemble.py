@@ -49,7 +49,9 @@ def assemble(reader: Reader, *, n_zones: int, threshold_sigmas: float) -> LinkFl
     profiles = believe_profiles(hours, reader.deviation("hours", reader.bounds.hours))
     share, relative = believe_hours(totals, blocks, profiles, zone, deviation=reader.deviation("blocks"), corridors=corridors)
     size = max(reader.size(), 0.0)
-    rescale = max(size / totals.measured, 1.0) if totals.measured > 0 and size > 0 else 1.0
+    # where noise could have made the whole sum, nothing is known about the share the clip has kept
+    known = totals.measured > 3 * totals.deviation * np.sqrt(network.n_links)
+    rescale = max(size / totals.measured, 1.0) if known else 1.0
     published = np.flatnonzero(totals.count >= threshold)
     slowness = _slowness(reader, totals) if "speeds" in reader.spreads else None
     table = _rows(network, totals, share=share, published=published, rescale=rescale, relative=relative, slowness=slowness)
