@@ -102,6 +102,18 @@ def test_the_classifier_learns_what_gives_fakes_away(days, aggregate):
     assert wrong["classifier"] < wrong["most_likely"]
 
 
+def test_the_rhythm_gives_fakes_away_that_live_by_night(days, aggregate):
+    generator = np.random.default_rng(3)
+    people = days.nth_days(1).place
+    fakes = np.stack([np.roll(np.roll(people, k, axis=0), 36, axis=1) for k in range(1, 5)], axis=1)
+    rhythms = days.nth_days(0).place, np.roll(days.nth_days(0).place, 36, axis=1)
+    found = localise(hide(people, fakes, generator=generator), aggregate, rhythms=rhythms)
+    wrong = {part.name: part.wrong.mean() for part in found}
+    assert wrong["rhythm_ratio"] < 0.3
+    assert wrong["classifier"] < 0.3
+    assert wrong["most_moves"] > 0.6
+
+
 def test_linking_follows_those_who_stay(aggregate):
     still = np.tile(np.array([5, 50, 90], dtype=np.int32)[None, :, None], (1, 1, 72))
     scene = hide(still[:, 0], still[:, 1:], generator=np.random.default_rng(0))

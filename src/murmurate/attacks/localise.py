@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from murmurate.attacks.localise_classifier import features
 from murmurate.attacks.localise_hmm import decode_marginals, decode_viterbi
 from murmurate.attacks.localise_linked import judge, link_sets, trained_choices
+from murmurate.attacks.localise_rhythm import rhythm_ratio
 from murmurate.core.parameters import whole
 from murmurate.core.score import Score
 from murmurate.core.space import Floats, Integers
@@ -31,6 +33,7 @@ KNOWLEDGE: Mapping[str, str] = {
     "least_likely": "links the sets into traces, takes the least likely one under the aggregate",
     "most_likely": "links the sets into traces, takes the likeliest one under the aggregate",
     "likelihood_ratio": "links; knows the aggregates of real people and of fakes, takes the trace that tells them apart best",
+    "rhythm_ratio": "links; learned when real people and when fakes leave and stay, takes the trace that tells them apart best",
     "classifier": "links; trained on other people with their fakes to tell real traces from fakes",
     "another_day": "links; knows another day of this person, takes the trace most like it",
 }
@@ -98,10 +101,14 @@ def localise(
     aggregate: Aggregate,
     *,
     fakes_aggregate: Aggregate | None = None,
+    rhythms: tuple[Places, Places] | None = None,
     other_day: Places | None = None,
     seed: int = 0,
 ) -> list[Outcome]:
-    """Every observer this knowledge allows; the classifier is trained on one half of the people and judged on the other."""
+    """Every observer this knowledge allows; the classifier is trained on one half of the people and judged on the other.
+
+    `rhythms` are days [row, step] of other real people and of fakes, for observers who learn from them.
+    """
     gap = int(np.median(np.diff(scene.query))) if len(scene.query) > 1 else 1
     log_step, log_visit = aggregate.log_steps(gap), aggregate.log_visits()
     guesses: dict[str, Places] = {
@@ -114,7 +121,13 @@ def localise(
     against = fakes_aggregate.log_steps(gap) if fakes_aggregate is not None else None
     known_day = None if other_day is None else np.ascontiguousarray(other_day[:, scene.query])
     picks = judge(linked, log_step, log_visit, against=against, other_day=known_day)
-    picks["classifier"] = trained_choices(scene, linked, aggregate, log_step, against, seed=seed)
+    ratio = None
+    if rhythms is not None:
+        real, fake = (np.ascontiguousarray(part[:, scene.query]) for part in rhythms)
+        ratio = rhythm_ratio(linked, real, fake)
+        picks["rhythm_ratio"] = ratio.argmax(axis=1)
+    told = features(linked, aggregate, log_step, against, scene.query, rhythm=ratio)
+    picks["classifier"] = trained_choices(scene, linked, told, seed=seed)
     people = np.arange(len(scene.true))
     for name, chosen in picks.items():
         guesses[name] = linked[people, chosen]

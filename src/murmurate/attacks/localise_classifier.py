@@ -23,11 +23,22 @@ _BINS = 6
 _RIDGE = 2.0
 
 
-def features(linked: Places, aggregate: Aggregate, log_step: Floats, against: Floats | None, query: Integers) -> Floats:
-    """[person, trace, feature]"""
+def features(
+    linked: Places,
+    aggregate: Aggregate,
+    log_step: Floats,
+    against: Floats | None,
+    query: Integers,
+    *,
+    rhythm: Floats | None = None,
+) -> Floats:
+    """[person, trace, feature]; with the rhythm's log ratio, and its sum with the moves', as two more."""
     hour = query * 24.0 / 72.0
     other = log_step if against is None else against
-    return _features(linked, log_step, other, aggregate.log_visits(), aggregate.lat, aggregate.lng, hour)
+    told = _features(linked, log_step, other, aggregate.log_visits(), aggregate.lat, aggregate.lng, hour)
+    if rhythm is None:
+        return told
+    return np.concatenate([told, rhythm[:, :, None], rhythm[:, :, None] + told[:, :, 18:19]], axis=2)
 
 
 def fit_choice(told: Floats, truly: Integers) -> Callable[[Floats], Floats]:

@@ -8,9 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from murmurate.attacks.localise_classifier import features, fit_choice
+from murmurate.attacks.localise_classifier import fit_choice
 from murmurate.core.space import Floats, Integers
-from murmurate.profiles.aggregate import Aggregate
 
 if TYPE_CHECKING:
     from murmurate.attacks.localise import Scene
@@ -76,11 +75,8 @@ def _alike(linked: Places, other_day: Places) -> Floats:
     return score
 
 
-def trained_choices(
-    scene: Scene, linked: Places, aggregate: Aggregate, log_step: Floats, against: Floats | None, *, seed: int
-) -> Integers:
-    """The trace that a classifier trained on the other half of the people takes for real."""
-    told = features(linked, aggregate, log_step, against, scene.query)
+def trained_choices(scene: Scene, linked: Places, told: Floats, *, seed: int) -> Integers:
+    """The trace that a classifier trained on the other half of the people takes for real, by what traces are told by."""
     truly = (linked == scene.true[:, None, :]).mean(axis=2).argmax(axis=1)
     half = np.random.default_rng(seed).permutation(len(linked)) % 2
     picked = np.zeros(len(linked), dtype=np.int64)

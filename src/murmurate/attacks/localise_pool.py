@@ -20,7 +20,7 @@ from murmurate.spaces.grid import Grid
 
 Places = NDArray[np.int32]
 
-_OF_FAKES = 3000
+_OF_FAKES = 5000
 """Days of the pool from which an observer learns how fakes move."""
 
 
@@ -82,7 +82,10 @@ def localise_pool(
         fakes = _drawn(pool, int(mine.sum()), n_fakes, generator)
         scene = hide(second.place[mine], fakes, every=every, generator=generator)
         aggregate = Aggregate.of(others.place, grid, grid.n_cells, smoothing=smoothing, person=others.person)
-        for outcome in observe(scene, aggregate, fakes_aggregate=of_fakes, other_day=first.place[mine], seed=seed):
+        rhythms = others.place, pool[:_OF_FAKES]
+        for outcome in observe(
+            scene, aggregate, fakes_aggregate=of_fakes, rhythms=rhythms, other_day=first.place[mine], seed=seed
+        ):
             found.setdefault(outcome.name, []).append(outcome)
     return [
         Outcome(

@@ -1,0 +1,83 @@
+"""An observer of rhythms: how likely a trace's stays and departures are for real people, against for fakes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate.core.space import Floats
+from murmurate.mechanisms.plausible.patterns import OTHER, ROLES, label_day, role
+
+Places = NDArray[np.int32]
+Rhythms = tuple[Floats, Floats, Floats]
+
+_HOURS = 12
+"""Blocks of the day in which departures are told apart."""
+_AGES = 4
+_TO = 4
+
+
+def rhythm_ratio(linked: Places, real: Places, fakes: Places) -> Floats:
+    """[person, trace]: log likelihood ratio of each trace under the rhythms learned from real days and from fakes.
+
+    Both are given at the query steps. A rhythm is when people leave a place by its role, by how long they have been there
+    and by the time of day, and where they head; no place is looked at.
+    """
+    return _score(linked, *_learn(real)) - _score(linked, *_learn(fakes))
+
+
+@njit(cache=True)
+def _learn(days: Places) -> Rhythms:
+    """Log probabilities of leaving [role, age, block, left or not], of heading [role, where to] and of starting [role]."""
+    queries = days.shape[1]
+    leave = np.full((ROLES, _AGES, _HOURS, 2), 0.5)
+    head = np.full((ROLES, _TO), 0.5)
+    start = np.full(ROLES, 0.5)
+    label = np.empty(queries, dtype=np.int16)
+    cells = np.empty(queries, dtype=np.int32)
+    seen = np.zeros(queries, dtype=np.bool_)
+    for row in range(len(days)):
+        label_day(days[row], label, cells)
+        seen[:] = False
+        start[role(label[0])] += 1.0
+        age = 0
+        for query in range(queries - 1):
+            age = age + 1 if query and label[query] == label[query - 1] else 1
+            seen[label[query]] = True
+            now, left = role(label[query]), label[query + 1] != label[query]
+            leave[now, min(age, _AGES) - 1, query * _HOURS // queries, 1 if left else 0] += 1.0
+            if left:
+                to = role(label[query + 1])
+                head[now, to + (1 if to == OTHER and seen[label[query + 1]] else 0)] += 1.0
+    for now in range(ROLES):
+        head[now] /= head[now].sum()
+        for age in range(_AGES):
+            for block in range(_HOURS):
+                leave[now, age, block] /= leave[now, age, block].sum()
+    return np.log(leave), np.log(head), np.log(start / start.sum())
+
+
+@njit(cache=True)
+def _score(linked: Places, leave: Floats, head: Floats, start: Floats) -> Floats:
+    people, size, queries = linked.shape
+    out = np.zeros((people, size))
+    label = np.empty(queries, dtype=np.int16)
+    cells = np.empty(queries, dtype=np.int32)
+    seen = np.zeros(queries, dtype=np.bool_)
+    for person in range(people):
+        for trace in range(size):
+            label_day(linked[person, trace], label, cells)
+            seen[:] = False
+            total = start[role(label[0])]
+            age = 0
+            for query in range(queries - 1):
+                age = age + 1 if query and label[query] == label[query - 1] else 1
+                seen[label[query]] = True
+                now, left = role(label[query]), label[query + 1] != label[query]
+                total += leave[now, min(age, _AGES) - 1, query * _HOURS // queries, 1 if left else 0]
+                if left:
+                    to = role(label[query + 1])
+                    total += head[now, to + (1 if to == OTHER and seen[label[query + 1]] else 0)]
+            out[person, trace] = total
+    return out
