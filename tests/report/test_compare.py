@@ -10,7 +10,7 @@ from murmurate.core.release import Release
 from murmurate.core.score import Score
 from murmurate.errors import InputError
 from murmurate.evaluate import Evaluation
-from murmurate.report.compare import Entry, attack_table, score_table, write_comparison
+from murmurate.report.compare import Entry, attack_table, score_tables, write_comparison
 
 
 def entry(judged, name, scores=(), attacks=(), kind="trips"):
@@ -26,7 +26,11 @@ def test_the_best_of_a_row_is_marked_and_ties_are_shared(judged):
         entry(judged, "c", [Score(name="visits.jsd", value=0.3, better="lower")]),
         entry(judged, "d", [Score(name="visits.jsd", value=float("nan"), better="lower")]),
     ]
-    visits, size = score_table(entries).rows
+    network = entry(judged, "roads", [Score(name="network_length.lost", value=0.1, better="lower")], kind="network")
+    trips, roads = score_tables([*entries, network])
+    assert [item.name for item in trips.entries] == ["a", "b", "c", "d"] and [item.name for item in roads.entries] == ["roads"]
+    assert roads.rows[0][0] == "Roads lost, by length" and roads.rows[0][2][0].text == "10 %"
+    visits, size = trips.rows
     assert visits[0] == "Difference of the maps of visits" and visits[1] == "lower is better"
     assert [cell.best for cell in visits[2]] == [True, True, False, False]
     assert [cell.text for cell in size[2]] == ["0.5", "–", "–", "–"] and not any(cell.best for cell in size[2])

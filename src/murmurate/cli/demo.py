@@ -56,7 +56,7 @@ def _lines_where_nobody_sees_bars(told: Sequence[str]) -> Iterator[None]:
 
 
 def _print(done: Tour) -> None:
-    from murmurate.report.compare import score_table
+    from murmurate.report.compare import score_tables
     from murmurate.report.words import short_promise
 
     table(
@@ -70,8 +70,8 @@ def _print(done: Tour) -> None:
             for entry in done.entries
         ],
     )
-    typer.echo("")
-    scores = score_table(done.entries)
-    rows = [(f"{words} ({better})", *(cell.text for cell in cells)) for words, better, cells in scores.rows]
-    table(("score", *(entry.name for entry in scores.entries)), rows)
+    for scores in score_tables(done.entries):
+        typer.echo("")
+        rows = [(f"{words} ({better})", *(cell.text for cell in cells)) for words, better, cells in scores.rows]
+        table(("score", *(entry.name for entry in scores.entries)), rows)
     typer.echo(f"\nLook at   {done.report}\nReleases  {done.folder / 'releases'}\nScores    {done.folder / 'scores.json'}")

@@ -18,7 +18,7 @@ from murmurate.report.maps import Base, atlas
 from murmurate.report.page import ORIGINAL, Promise
 from murmurate.report.render import render, write_page
 from murmurate.report.score_rows import BETTER, number, row
-from murmurate.report.words import KEY, KEY_ATTACKS, KEY_WORDS, part_words
+from murmurate.report.words import KEY, KEY_ATTACKS, KEY_WORDS, NETWORK_KEY_WORDS, part_words
 from murmurate.spaces.grid import Grid
 
 
@@ -93,7 +93,7 @@ def write_comparison(
         demo=demo,
         original=original,
         parts=parts,
-        scores=score_table(entries),
+        tables=score_tables(entries),
         attacks=attack_table(entries),
         atlas=atlas(grid, sides, base=base, original=ORIGINAL),
         grid=grid,
@@ -101,12 +101,17 @@ def write_comparison(
     return write_page(path, text)
 
 
-def score_table(entries: Sequence[Entry]) -> Table:
-    """Key scores of every release that has some, in the order a reader asks for them."""
-    entries = [entry for entry in entries if entry.evaluation is not None]
-    found = [_by_name(entry.evaluation) for entry in entries]
-    names = [name for name in KEY if any(name in scores for scores in found)]
-    return _table(entries, found, {name: KEY_WORDS[name] for name in names})
+def score_tables(entries: Sequence[Entry]) -> list[Table]:
+    """Key scores in the order a reader asks for them: one table of the releases of trips, one of those of networks."""
+    tables = []
+    for words in ({name: KEY_WORDS[name] for name in KEY}, NETWORK_KEY_WORDS):
+        judged = [(entry, _by_name(entry.evaluation)) for entry in entries]
+        judged = [(entry, scores) for entry, scores in judged if words.keys() & scores.keys()]
+        if judged:
+            found = [scores for _, scores in judged]
+            names = {name: label for name, label in words.items() if any(name in scores for scores in found)}
+            tables.append(_table([entry for entry, _ in judged], found, names))
+    return tables
 
 
 def attack_table(entries: Sequence[Entry]) -> Table | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from murmurate.core.score import Score
-from murmurate.report.words import FAMILIES, FOLDED, KEY, KEY_WORDS, MEANINGS, part_words
+from murmurate.report.words import FAMILIES, FOLDED, KEY, KEY_WORDS, MEANINGS, NETWORK_KEY_WORDS, NETWORK_MEANINGS, part_words
 
 _STATISTICS = (".sd", ".min", ".max", ".sum")
 _SHARES = ("jsd", "total_variation", "coverage", "overlap", "f1", "true_positives", "trip_size", "_similarity")
@@ -102,7 +102,10 @@ def attacks(scores: Iterable[Score]) -> list[Group]:
 def key_rows(scores: Sequence[Score], wanted: int = 6) -> list[Row]:
     """The first scores a reader should see."""
     by_name = {score.name: score for score in scores}
-    found = [row(by_name[name], KEY_WORDS[name]) for name in KEY if name in by_name and math.isfinite(by_name[name].value)]
+    words = {name: KEY_WORDS[name] for name in KEY} | NETWORK_KEY_WORDS
+    found = [
+        row(by_name[name], label) for name, label in words.items() if name in by_name and math.isfinite(by_name[name].value)
+    ]
     if "od_emd" in by_name:  # the same question without the hour adds nothing where the hour is known
         found = [item for item in found if item.name != "od_emd_whole"]
     return found[:wanted]
@@ -134,7 +137,7 @@ def floors(scores: Sequence[Score]) -> Mapping[str, Score]:
 
 
 def _group(metric: str, scores: Sequence[Score]) -> Group:
-    meaning = MEANINGS.get(metric)
+    meaning = MEANINGS.get(metric) or NETWORK_MEANINGS.get(metric)
     rows = tuple(row(score) for score in scores)
     if meaning is None:
         return Group(metric.replace("_", " "), "", "", rows)
@@ -143,7 +146,10 @@ def _group(metric: str, scores: Sequence[Score]) -> Group:
 
 def _is_relative(score: Score) -> bool:
     words = score.name.split(".")
-    return not score.unit and any(word in ("relative", "relative_absolute", "relative_mean_change") for word in words)
+    return not score.unit and any(
+        word in ("relative", "relative_absolute", "relative_mean_change", "relative_error", "lost", "invented")
+        for word in words
+    )
 
 
 def _quality(score: Score) -> float | None:

@@ -73,6 +73,17 @@ MEANINGS: dict[str, Meaning] = {
 }
 """One entry a metric; a test holds this."""
 
+NETWORK_MEANINGS: dict[str, Meaning] = {
+    "network_length": Meaning("Roads driven", "Which roads are lost, and which were never driven?", "0 lost, 0 invented"),
+    "network_links": Meaning("Traffic of links", "Do links carry as much traffic?", "correlation 1, error 0, top 1"),
+    "network_counts": Meaning("Distribution of traffic", "Are there as many busy and quiet links?", _ZERO),
+    "network_classes": Meaning("Classes of roads", "Is traffic on the same classes of road?", _ZERO),
+    "network_hours": Meaning("Hours", "Is traffic spread alike over the day?", "profile 0, correlation 1"),
+    "network_connectivity": Meaning("Connectivity", "Do the released roads hang together as they did?", "near 1"),
+    "network_speeds": Meaning("Speeds", "By how much are speeds off?", "0 is exact"),
+}
+"""What is measured of networks, which are no metrics of trips."""
+
 FAMILIES = {
     "trips": "Trips",
     "flows": "Flows",
@@ -80,6 +91,7 @@ FAMILIES = {
     "queries": "Counts between areas",
     "patterns": "Frequent routes",
     "days": "Days and ways of life",
+    "networks": "Roads and their traffic",
     "adatrace": "As AdaTrace measures",
     "dpmobility": "As dp-mobility-report measures",
 }
@@ -145,10 +157,24 @@ KEY_WORDS = {
     "day_mobility.moves_similarity": "Whole days: likeness of moves between places",
 }
 
+NETWORK_KEY_WORDS = {
+    "network_length.lost": "Roads lost, by length",
+    "network_length.invented": "Roads invented, by length",
+    "network_links.correlation": "Correlation of the traffic of links",
+    "network_links.relative_error": "Error of the busiest links",
+    "network_links.top_100": "Kept of the 100 busiest links",
+    "network_hours.profile": "Traffic at other hours",
+    "network_connectivity.ratio": "Connectivity (1 is the original)",
+    "network_speeds.relative_error": "Error of speeds",
+}
+"""The same for releases of networks."""
+
 KEY_ATTACKS = {
     "reidentify.places.top1_k4": "Trip found by 4 known points",
     "reidentify.timed.top1_k1": "Trip found by 1 known point and time",
     "average.found_10": "Place found by averaging 10 reports",
+    "reconstruct.ends.imbalance.exact": "Trip ends found from counts of links",
+    "reconstruct.trips.assignment": "Trips rebuilt from counts of links",
 }
 """The results of attacks that a comparison shows first; of any other attack it shows the first result."""
 
