@@ -299,7 +299,7 @@ def own(days: DailyTraces, grid: Grid, name: str, figures: Path | None) -> None:
     seeded = recombine(days, Plausible(space=grid, variant="own-seeded", n_out=min(days.n_days, n * 10)), noise.seeded(1))
     outcomes = localise_pool(days, seeded, grid, n_fakes=min(10, len(seeded) // n), seed=1)
     show(
-        f"own-seeded ({name}), no promise",
+        f"own-seeded ({name}), no promise, {min(10, len(seeded) // n)} fakes a person",
         [(part.name, float(part.wrong.mean()), float(np.median(part.wrong))) for part in outcomes],
     )
 
