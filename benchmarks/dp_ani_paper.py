@@ -24,7 +24,7 @@ from murmurate.core.trips import Trips
 from murmurate.mechanisms.dp_ani import DPANI
 from murmurate.mechanisms.od_successive import ODSuccessive
 from murmurate.mechanisms.road_counts import RoadCounts
-from murmurate.metrics.networks import compare_networks, ends_moved
+from murmurate.metrics.networks import compare_networks, ends_moved, single_ends
 from murmurate.noise import seeded
 from murmurate.report.networks import curves, original_map, overlap_map, write_networks_page
 from murmurate.spaces.drives import drives_of
@@ -47,7 +47,7 @@ def read(folder: Path) -> Trips:
 
 def scores(found, drives, original, true=None, new=None) -> dict[str, float]:
     """Network scores, ends moved where they are known, attacks with their baselines."""
-    values = {score.name: score.value for score in compare_networks(found, original)}
+    values = {score.name: score.value for score in [*compare_networks(found, original), *single_ends(found, drives)]}
     if true is not None:
         values |= {score.name: score.value for score in ends_moved(found.network, true.ravel(), new.ravel())}
     for score in attack_network(found, drives):
@@ -102,6 +102,20 @@ def as_published(network, hours: list[Trips]):
         1.0: mean([scores(found, drives, flows) for found, ((_, drives), flows) in zip(noisy, pairs, strict=True)])
     }
     return table, maps
+
+
+def pooled_days(trips: Trips, network, days: int) -> list[str]:
+    """The same hour of one day, or of several together."""
+    first = trips.offsets[:-1]
+    dates = np.unique(trips.local_day[first])[1 : 1 + days]
+    part = trips.take_trips(np.flatnonzero(np.isin(trips.local_day[first], dates) & (trips.local_hour[first] == 13)))
+    drives = drives_of(part, network)
+    plain = LinkFlows.of_drives(drives)
+    cut = LinkFlows.of_drives(ODSuccessive(space=network).shortened(drives))
+    found = DPANI(epsilon=1.0, space=network).apply(part, seeded(1))
+    values = {score.name: score.value for score in [*compare_networks(found, plain), *single_ends(found, drives)]}
+    told = [values["network_ends.single"], cut.length_km / plain.length_km, values["network_length.ratio"]]
+    return [str(days), str(part.n_trips), *(f"{value:.3f}" for value in (*told, values["network_ends.single_shown"]))]
 
 
 def sound(network, trips: Trips):
@@ -159,9 +173,21 @@ def main() -> None:
     print(PAPER)
     table, maps = as_published(network, hours)
     tables = {}
-    columns = ["network_length.ratio", "network_ends.moved", "network_ends.distance", "network_counts.wasserstein",
+    columns = ["network_length.ratio", "network_ends.moved", "network_ends.distance", "network_ends.single_shown",
+               "network_counts.wasserstein",
                "network_classes.wasserstein", "network_connectivity.ratio", "radius_m"]  # fmt: skip
-    head = ["mechanism", "epsilon", "length", "ends moved", "by m", "counts W", "classes W", "connected", "radius m"]
+    head = [
+        "mechanism",
+        "epsilon",
+        "length",
+        "ends moved",
+        "by m",
+        "single ends shown",
+        "counts W",
+        "classes W",
+        "connected",
+        "radius m",
+    ]
     rows = [
         [name, f"{e:g}" if e else "", *(number(found, c) for c in columns)]
         for name, each in table.items()
@@ -180,6 +206,12 @@ def main() -> None:
         [name, f"{e:g}" if e else "", *(number(found, f"reconstruct.{a}{end}") for a in attacked for end in ("", ".chance"))]
         for name, each in table.items() for e, found in each.items() if e in (0.0, 0.1, 1.0, 10.0)
     ]  # fmt: skip
+    together = [pooled_days(trips, network, days) for days in (1, 3)]
+    tables["One day and three days pooled, 1 to 2 pm"] = show(
+        "One day and three days pooled, 1 to 2 pm",
+        ["days", "trips", "single ends", "od_successive length", "adaptive, epsilon 1, length", "single ends shown"],
+        together,
+    )
     pooled, more = sound(network, trips)
     rows += [
         [

@@ -62,6 +62,7 @@ def test_a_release_is_reviewed_where_the_road_file_is_gone(cars, tmp_path):
     assert json.loads((made.folder / "manifest.json").read_text())["parameters"]["space"].startswith("road:roads.npz#")
     roads.unlink()
     del network
+    assert mm.verify(made.folder)["guarantee"].startswith("follows")
     assert review(made.folder, cars).network.network.n_links == grid_town(5).n_links
 
 

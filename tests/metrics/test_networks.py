@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from murmurate.errors import InputError
-from murmurate.metrics.networks import compare_networks, ends_moved
+from murmurate.metrics.networks import compare_networks, ends_moved, single_ends
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows
 from road_town import grid_town
@@ -79,6 +79,14 @@ def test_ends_that_only_turn_round_have_not_moved():
     assert scores["network_ends.moved"] == pytest.approx(1 / 3)
     assert scores["network_ends.distance"] > 0
     assert ends_moved(TOWN, np.zeros(0, np.int64), np.zeros(0, np.int64)) == []
+
+
+def test_single_ends_are_shown_by_plain_counts_and_not_by_doubled_ones(original):
+    drives = drives_of(traffic(TOWN), TOWN)
+    found = named(single_ends(original, drives))
+    assert 0 < found["network_ends.single"] < 1 and found["network_ends.single_shown"] == 1.0
+    doubled = LinkFlows(network=TOWN, table=original.table.with_columns(pl.col("count") * 2))
+    assert named(single_ends(doubled, drives))["network_ends.single_shown"] == 0.0
 
 
 def test_other_networks_and_empty_originals_are_refused(original):

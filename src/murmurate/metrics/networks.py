@@ -9,6 +9,7 @@ from murmurate.core.parameters import whole
 from murmurate.core.score import Better, Score
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError
+from murmurate.spaces.drives import Drives
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
 
@@ -152,6 +153,26 @@ def ends_moved(network: RoadNetwork, true_link: Integers, new_link: Integers) ->
             _score("network_ends.distance", median, "neither", unit="m", n=int((~same).sum()), note="median of the moved")
         )
     return scores
+
+
+def single_ends(released: LinkFlows, drives: Drives) -> list[Score]:
+    """Of the trip ends on a link that nobody else drove in that hour, the share the release still shows with a count of one."""
+    by_day = "day" in released.table.columns
+    n = drives.network.n_links
+    hours = drives.hour + (24 * drives.day if by_day else 0)
+    keys = hours * n + drives.link
+    places, counts = np.unique(keys, return_counts=True)
+    ends = np.concatenate([keys[drives.offsets[drives.driven]], keys[drives.offsets[drives.driven + 1] - 1]])
+    single = ends[counts[np.searchsorted(places, ends)] == 1]
+    if not len(single):
+        return []
+    table = released.table
+    shown = table["hour"].to_numpy() + (24 * table["day"].to_numpy() if by_day else 0)
+    ones = (shown * n + table["link"].to_numpy())[table["count"].to_numpy() == 1.0]
+    return [
+        _score("network_ends.single", len(single) / len(ends), "neither", n=len(ends), note="in the original, share of ends"),
+        _score("network_ends.single_shown", float(np.isin(single, ones).mean()), "lower", n=len(single)),
+    ]
 
 
 def _score(name: str, value: float, better: Better, *, unit: str = "", n: int | None = None, note: str = "") -> Score:

@@ -15,7 +15,7 @@ from murmurate.errors import ParameterError
 from murmurate.mechanisms.road_counts.assemble import assemble
 from murmurate.mechanisms.road_counts.budget import Spread, budget_of
 from murmurate.mechanisms.road_counts.protected import public_zones, trimmed
-from murmurate.mechanisms.road_counts.settings import Bounds, bounds_of
+from murmurate.mechanisms.road_counts.settings import N_ZONES, Bounds, bounds_of
 from murmurate.mechanisms.road_counts.tables import Reader
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows
@@ -64,8 +64,8 @@ class RoadCounts:
     protect_links: int = 2
     """Ends are cut back to where the trip leaves a public zone with this many links (2: the street of the end); 0 cuts nothing.
     The promise rests on the noise, not on this."""
-    zones: int = 16
-    """Zones that have their own hourly profile, a power of two; they are made from noisy counts."""
+    zones: int | None = None
+    """Zones that have their own hourly profile, a power of two, made from noisy counts; 16, or 4 where the unit is a person."""
     threshold_sigmas: float = 3.0
     """Links believed to carry less than this many deviations of their noise are left out; below 2 roads are invented."""
     speeds: bool = True
@@ -86,9 +86,10 @@ class RoadCounts:
         if self.clip is not None:
             positive("clip", self.clip, at_most=1e6)
         whole("protect_links", self.protect_links, at_least=0, at_most=500)
-        whole("zones", self.zones, at_most=1024)
-        if self.zones & (self.zones - 1):
-            raise ParameterError(f"zones must be a power of two (1, 2, 4, ... 1024); got {self.zones}.")
+        if self.zones is not None:
+            whole("zones", self.zones, at_most=1024)
+            if self.zones & (self.zones - 1):
+                raise ParameterError(f"zones must be a power of two (1, 2, 4, ... 1024); got {self.zones}.")
         positive("threshold_sigmas", self.threshold_sigmas)
         for name in ("speeds", "turns", "od"):
             if not isinstance(getattr(self, name), bool):
@@ -183,4 +184,4 @@ class RoadCounts:
             spreads=self._spreads,
             rng=rng,
         )
-        return assemble(reader, n_zones=self.zones, threshold_sigmas=float(self.threshold_sigmas))
+        return assemble(reader, n_zones=self.zones or N_ZONES[self.unit], threshold_sigmas=float(self.threshold_sigmas))

@@ -8,6 +8,8 @@ from murmurate.mechanisms.road_counts.budget import Kind
 
 BLOCK_HOURS = 4
 N_BLOCKS = 24 // BLOCK_HOURS
+N_ZONES = {"trip": 16, "user_day": 16, "user": 4}
+"""Zones with an hourly profile of their own: few where little can be told of each."""
 
 
 @dataclass(frozen=True)
