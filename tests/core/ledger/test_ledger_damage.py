@@ -188,6 +188,31 @@ def test_what_is_no_database_is_refused_and_left_alone(tmp_path, content):
     assert path.read_bytes() == content
 
 
+def test_a_lost_ledger_is_not_replaced_by_an_empty_one(file, tmp_path):
+    with Ledger(file) as ledger:
+        (ledger.internal_folder / "r0").mkdir()
+        copy = ledger.backup(tmp_path / "copy.sqlite")
+    file.unlink()
+    with pytest.raises(LedgerDamaged, match="Put back a backup") as refused:
+        Ledger(file)
+    assert "move that folder away" in str(refused.value)
+    assert not file.exists()
+    copy.rename(file)
+    with Ledger(file) as restored:
+        assert restored.verify().n_debits == 5
+        folder = restored.internal_folder
+    file.unlink()
+    folder.rename(tmp_path / "given up")
+    with Ledger(file) as fresh:
+        assert fresh.populations() == []
+
+
+def test_an_empty_internal_folder_does_not_stand_in_the_way(tmp_path):
+    (tmp_path / "ledger.sqlite.internal").mkdir()
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        assert ledger.populations() == []
+
+
 def test_another_sqlite_file_is_not_taken_over(tmp_path):
     path = tmp_path / "other.sqlite"
     raw(path, "create table cats (name text)")

@@ -108,7 +108,7 @@ class Ledger:
                 weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
             return self._temporary
         if self._store.path is not None:
-            folder = self._store.path.with_name(f"{self._store.path.name}.internal")
+            folder = sqlite_file.internal_folder_beside(self._store.path)
         else:
             folder = state_folder() / "internal" / self.ledger_id
         try:

@@ -32,6 +32,28 @@ def refuse_damaged(path: Path) -> None:
         )
 
 
+def internal_folder_beside(path: Path) -> Path:
+    """Where what only the custodian may see of this ledger's releases is kept."""
+    return path.with_name(f"{path.name}.internal")
+
+
+def refuse_lost(path: Path) -> None:
+    """Refuse to make a new ledger, with a fresh budget, where releases show that there was one."""
+    folder = internal_folder_beside(path)
+    try:
+        holds_releases = any(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise LedgerError(f"{folder} cannot be looked into: {error.strerror or error}. Make it readable to you.") from None
+    if holds_releases and not path.exists():  # else somebody made the ledger, and a release, while we looked
+        raise LedgerDamaged(
+            f"the ledger {path} is not there, but {folder} holds releases charged to it: its debits are lost, and a new "
+            "ledger would let them be spent again. Put back a backup of the ledger, or, if it was given up for good, move "
+            "that folder away. Nothing was spent."
+        )
+
+
 def create_whole(path: Path, fill: Callable[[Path], None]) -> bool:
     """Make a file under another name, fill it, and only then give it its own; False where somebody else was first."""
     try:

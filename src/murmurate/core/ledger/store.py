@@ -67,6 +67,7 @@ class Store:
         self.path = Path(url.database) if url.drivername == "sqlite" and url.database else None
         self.shown = url.render_as_string(hide_password=True)
         if self.path is not None and not self.path.exists():
+            sqlite_file.refuse_lost(self.path)
             sqlite_file.create_whole(self.path, lambda draft: _fill_new(draft, purpose))
         if self.path is not None:
             sqlite_file.refuse_damaged(self.path)
