@@ -24,7 +24,7 @@ from murmurate.spaces.road import RoadNetwork
 
 FAMILY = "reconstruct"
 WITHIN_M = 100.0
-MOST = 1_500
+MOST = 400
 """Ends of one period that are paired into trips; more are drawn down to this by a fixed seed."""
 CUES = ("imbalance", "dead_ends", "traffic", "uniform")
 
