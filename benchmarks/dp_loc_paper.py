@@ -24,13 +24,13 @@ import polars as pl
 
 from murmurate import noise
 from murmurate.core.trips import Trips
-from murmurate.evaluate import compare
 from murmurate.ingest.discretise import to_cells
 from murmurate.mechanisms.dp_loc import DPLoc
 from murmurate.mechanisms.dp_loc.net_router import PublishedRouter
 from murmurate.mechanisms.dp_loc.reading import read
 from murmurate.mechanisms.ngram import NGram
 from murmurate.metrics import measure
+from murmurate.scoring import compare
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.moves import grams
 

@@ -10,14 +10,14 @@ import pytest
 
 import murmurate as mm
 from murmurate import noise
-from murmurate.attack import attack
+from murmurate.attacking import attack
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
-from murmurate.evaluate import evaluate_network
 from murmurate.mechanisms.dp_ani import DPANI
 from murmurate.mechanisms.road_counts import RoadCounts
 from murmurate.report.networks import curves, original_map, overlap_map, write_networks_page
 from murmurate.review import review
+from murmurate.scoring import evaluate_network
 from murmurate.spaces import parse
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows

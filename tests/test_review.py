@@ -14,9 +14,9 @@ from murmurate.core.ledger import Ledger
 from murmurate.core.trips import Trips
 from murmurate.demo import city
 from murmurate.errors import InputError, VerifyError
-from murmurate.evaluate import evaluate
 from murmurate.mechanisms.geoind import GeoIndistinguishability
 from murmurate.review import review
+from murmurate.scoring import evaluate
 from murmurate.spaces.grid import Grid
 
 MECHANISM = GeoIndistinguishability(epsilon=1.0, radius_m=50.0, max_points=200)

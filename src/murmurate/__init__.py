@@ -19,6 +19,8 @@ _PLACES = {
     "fit": "murmurate.door",
     "sample": "murmurate.door",
     "verify": "murmurate.checking",
+    "evaluate": "murmurate.review",
+    "attack": "murmurate.review",
     "Ledger": "murmurate.core.ledger",
     "Trips": "murmurate.core.trips",
     "Release": "murmurate.core.release",

@@ -9,16 +9,20 @@ import json
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from murmurate import attacking, scoring
+from murmurate.attacking import Attacked
 from murmurate.core.internal import Internal
 from murmurate.core.ledger import Ledger
 from murmurate.core.release import Release, open_release
 from murmurate.core.space import Integers, Space
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
+from murmurate.scoring import Evaluation
 from murmurate.spaces import parse
 from murmurate.spaces.flows import GEOPACKAGE, LinkFlows
 
@@ -42,6 +46,17 @@ class Review:
     def network(self) -> LinkFlows:
         """What a release of a network holds."""
         return LinkFlows.read(self.release.folder)
+
+    def evaluate(self, **options: Any) -> Evaluation:
+        """Every metric that this kind of release allows; `options` go to `scoring.evaluate`."""
+        if self.release.manifest.kind == "network":
+            return scoring.evaluate_network(self.network, self.original)
+        return scoring.evaluate(self.released, self.original, pairing=self.pairing, **options)
+
+    def attack(self, **options: Any) -> Attacked:
+        """Every attack that this kind of release allows; `options` go to `attacking.attack`."""
+        target = self.network if self.release.manifest.kind == "network" else self.released
+        return attacking.attack(target, self.original, pairing=self.pairing, **options)
 
 
 def review(folder: str | Path, private: Trips, *, ledger: Ledger | None = None, force: bool = False) -> Review:
@@ -67,6 +82,28 @@ def review(folder: str | Path, private: Trips, *, ledger: Ledger | None = None, 
     pairs = Internal(ledger, release_id).pairing() if ledger is not None else None
     kept = made.manifest.ids == "kept"
     return Review(made, private, _positions(made.trips, private, None if kept else pairs, kept), note)
+
+
+def evaluate(
+    release: Release | Trips | str | Path, against: Trips, *, ledger: Ledger | None = None, force: bool = False, **options: Any
+) -> Evaluation:
+    """Every metric that the data allow, of a release (its folder, or bare trips) against its originals. Internal."""
+    if isinstance(release, Trips):
+        return scoring.evaluate(release, against, **options)
+    return review(_folder(release), against, ledger=ledger, force=force).evaluate(**options)
+
+
+def attack(
+    release: Release | Trips | str | Path, against: Trips, *, ledger: Ledger | None = None, force: bool = False, **options: Any
+) -> Attacked:
+    """Every attack that the data allow, on a release (its folder, or bare trips) made from these originals. Internal."""
+    if isinstance(release, Trips):
+        return attacking.attack(release, against, **options)
+    return review(_folder(release), against, ledger=ledger, force=force).attack(**options)
+
+
+def _folder(release: Release | str | Path) -> Path:
+    return release.folder if isinstance(release, Release) else Path(release)
 
 
 def _space(folder: Path, spec: str) -> Space:

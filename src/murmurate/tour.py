@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from murmurate import door, noise, progress, runner
-from murmurate.attack import attack
+from murmurate.attacking import attack
 from murmurate.core.ledger import Ledger
 from murmurate.core.parameters import whole
 from murmurate.core.release import new_folder
 from murmurate.demo import City, city
-from murmurate.evaluate import Evaluation, evaluate, evaluate_network
 from murmurate.mechanisms import NAMES, example, mechanism_class
 from murmurate.report.compare import Entry, write_comparison
 from murmurate.report.ground import BaseMap
 from murmurate.report.page import write_attack_report, write_report
 from murmurate.review import review, write_json
+from murmurate.scoring import Evaluation, evaluate, evaluate_network
 
 METRICS = (
     "length",

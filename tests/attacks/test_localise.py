@@ -7,7 +7,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from murmurate.attack import attack
+from murmurate.attacking import attack
 from murmurate.attacks.localise import CLAIMED, KNOWLEDGE, Scene, hide, localise, overhead, scores
 from murmurate.attacks.localise_hmm import decode_marginals, decode_viterbi
 from murmurate.attacks.localise_linked import link_sets

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from murmurate.attack import attack
+from murmurate.attacking import attack
 from murmurate.attacks import NAMES, attack_function
 from murmurate.errors import InputError, ParameterError
 from small_town import town

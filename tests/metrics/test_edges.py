@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from murmurate.core.trips import Trips
-from murmurate.evaluate import evaluate
 from murmurate.ingest.discretise import to_cells
 from murmurate.metrics import METRICS
+from murmurate.scoring import evaluate
 from murmurate.spaces.grid import Grid
 from small_town import GRID
 

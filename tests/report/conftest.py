@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from murmurate import door, noise
-from murmurate.attack import attack
+from murmurate.attacking import attack
 from murmurate.core.ledger import Ledger
 from murmurate.demo import city
-from murmurate.evaluate import evaluate
 from murmurate.mechanisms.geoind import GeoIndistinguishability
 from murmurate.report.ground import BaseMap
 from murmurate.review import review
+from murmurate.scoring import evaluate
 
 METRICS = ["length", "duration", "speed", "trip_size", "visits", "od_emd", "od_matrix", "top_places", "point_displacement"]
 

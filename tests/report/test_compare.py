@@ -9,8 +9,8 @@ import pytest
 from murmurate.core.release import Release
 from murmurate.core.score import Score
 from murmurate.errors import InputError
-from murmurate.evaluate import Evaluation
 from murmurate.report.compare import Entry, attack_table, score_tables, write_comparison
+from murmurate.scoring import Evaluation
 
 
 def entry(judged, name, scores=(), attacks=(), kind="trips"):

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from murmurate.evaluate import compare
 from murmurate.metrics import METRICS, measure
+from murmurate.scoring import compare
 from murmurate.study import cell as cells
 from murmurate.study import read_spec
 from murmurate.study.cell import _releases, _statistics, run_cell

@@ -39,8 +39,6 @@ def evaluate(
 ) -> None:
     """Score a release against its originals; scores and report are internal."""
     from murmurate.core.internal import Internal
-    from murmurate.evaluate import evaluate as score
-    from murmurate.evaluate import evaluate_network
     from murmurate.report.page import write_report
     from murmurate.review import review, write_json
 
@@ -51,10 +49,7 @@ def evaluate(
             ledger=book,
             force=force,
         )
-        if found.release.manifest.kind == "network":
-            result = evaluate_network(found.network, found.original)
-        else:
-            result = score(found.released, found.original, pairing=found.pairing, metrics=metric, workers=workers)
+        result = found.evaluate(metrics=metric, workers=workers)
         internal = Internal(book, found.release.manifest.release_id).make()
         write_json(
             json or internal / "evaluation.json",
@@ -88,7 +83,6 @@ def attack(
     column: Columns = None,
 ) -> None:
     """Attack a release as an adversary would; results are internal."""
-    from murmurate.attack import attack as run
     from murmurate.core.internal import Internal
     from murmurate.report.page import write_attack_report
     from murmurate.review import review, write_json
@@ -100,8 +94,7 @@ def attack(
             ledger=book,
             force=force,
         )
-        released = found.network if found.release.manifest.kind == "network" else found.released
-        result = run(released, found.original, pairing=found.pairing, attacks=only)
+        result = found.attack(attacks=only)
         internal = Internal(book, found.release.manifest.release_id).make()
         write_json(
             json or internal / "attacks.json",

@@ -11,7 +11,6 @@ from murmurate.core.release import Release
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
-from murmurate.evaluate import Evaluation
 from murmurate.metrics.comparison import Side
 from murmurate.report.charts import Chart, distributions
 from murmurate.report.maps import Base, atlas
@@ -19,6 +18,7 @@ from murmurate.report.page import ORIGINAL, Promise
 from murmurate.report.render import render, write_page
 from murmurate.report.score_rows import BETTER, number, row
 from murmurate.report.words import KEY, KEY_ATTACKS, KEY_WORDS, NETWORK_KEY_WORDS, part_words
+from murmurate.scoring import Evaluation
 from murmurate.spaces.grid import Grid
 
 

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from murmurate.core.guarantee import NoGuarantee
 from murmurate.core.manifest import Manifest
 from murmurate.core.score import Score
-from murmurate.evaluate import Evaluation
 from murmurate.metrics.comparison import Side
 from murmurate.report.charts import Chart, distributions, score_by_hour
 from murmurate.report.maps import Atlas, Base, atlas, grid_around
@@ -19,6 +18,7 @@ from murmurate.report.score_rows import attacks, families, floors, key_rows
 from murmurate.report.weaknesses import known_weaknesses
 from murmurate.report.words import short_promise
 from murmurate.review import Review
+from murmurate.scoring import Evaluation
 from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork

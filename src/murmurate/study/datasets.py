@@ -16,9 +16,9 @@ from murmurate.core.parameters import whole
 from murmurate.core.space import Integers, Space
 from murmurate.core.trips import Identity, Trips
 from murmurate.errors import InputError, ParameterError
-from murmurate.evaluate import compare
 from murmurate.ingest.segment import drop_brief, drop_single_visits
 from murmurate.metrics.comparison import Side
+from murmurate.scoring import compare
 from murmurate.spaces import Grid, Plane, parse
 from murmurate.study.spec import DatasetSpec
 

@@ -12,8 +12,8 @@ from murmurate.attacks import NAMES, attack_function
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
 from murmurate.errors import Fault, InputError, ParameterError
-from murmurate.evaluate import Evaluation
 from murmurate.metrics.comparison import NotMeasurable
+from murmurate.scoring import Evaluation
 from murmurate.spaces.flows import LinkFlows
 
 OF_NETWORKS = ("reconstruct",)
