@@ -31,7 +31,18 @@ _PLACES = {
     "NoGuarantee": "murmurate.core.guarantee",
     "Plane": "murmurate.spaces.plane",
     "Grid": "murmurate.spaces.grid",
+    "RoadNetwork": "murmurate.spaces.road",
     "GeoIndistinguishability": "murmurate.mechanisms.geoind",
+    "PredictiveGeoIndistinguishability": "murmurate.mechanisms.geoind_predictive",
+    "AnchoredGeoIndistinguishability": "murmurate.mechanisms.geoind_anchors",
+    "KAnonymousTrips": "murmurate.mechanisms.k_anonymity",
+    "DPLoc": "murmurate.mechanisms.dp_loc",
+    "NGram": "murmurate.mechanisms.ngram",
+    "Flock": "murmurate.mechanisms.flock",
+    "Plausible": "murmurate.mechanisms.plausible",
+    "DPANI": "murmurate.mechanisms.dp_ani",
+    "ODSuccessive": "murmurate.mechanisms.od_successive",
+    "RoadCounts": "murmurate.mechanisms.road_counts",
 }
 _MODULES = ("errors", "noise", "demo", "dummies", "mechanisms", "spaces")
 

@@ -65,7 +65,7 @@ def test_one_still_point():
 def test_a_release_of_another_size(original):
     half = original.take_trips(np.arange(0, original.n_trips, 2))
     found = evaluate(half, original, pairing=np.arange(0, original.n_trips, 2))
-    assert not found.skipped
+    assert all(name.startswith("day_") for name in found.skipped)  # whole days are not in these trips
     assert found["hausdorff.max"].value == 0
     assert found["visits.jsd"].value < 0.02
     assert found["patterns.support_error_10"].value < 0.2
