@@ -18,6 +18,7 @@ NAMES: dict[str, str] = {
     "k_anonymity": "murmurate.mechanisms.k_anonymity:KAnonymousTrips",
     "dp_loc": "murmurate.mechanisms.dp_loc:DPLoc",
     "ngram": "murmurate.mechanisms.ngram:NGram",
+    "flock": "murmurate.mechanisms.flock:Flock",
     "plausible": "murmurate.mechanisms.plausible:Plausible",
     "dp_ani": "murmurate.mechanisms.dp_ani:DPANI",
     "od_successive": "murmurate.mechanisms.od_successive:ODSuccessive",

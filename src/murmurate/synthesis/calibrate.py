@@ -61,14 +61,19 @@ def _approaching(around: Neighbourhood) -> Floats:
     """[relative destination, offset] a small weight for steps that come nearer, so that every walk can go on."""
     down, right = np.divmod(np.arange(around.n_offsets), around.side)
     step = np.stack([down - around.reach, right - around.reach]).astype(np.float64)
+    middle = relative_middles(around)
+    before = np.hypot(*middle)[:, None]
+    after = np.hypot(middle[0][:, None] - step[0], middle[1][:, None] - step[1])
+    return np.exp(np.minimum(before - after, 0.0)) * (after < before + 2.0)
+
+
+def relative_middles(around: Neighbourhood) -> Floats:
+    """[row or column, relative destination] how many cells away the destinations of a bin lie on average."""
     rows, columns = np.indices(around.relative.shape)
     counts = np.bincount(around.relative.ravel(), minlength=around.n_relative)
-    middle = np.stack(
+    return np.stack(
         [
             np.bincount(around.relative.ravel(), weights=(axis - shift).ravel(), minlength=around.n_relative)
             for axis, shift in ((rows, around.rows - 1), (columns, around.columns - 1))
         ]
     ) / np.maximum(counts, 1)
-    before = np.hypot(*middle)[:, None]
-    after = np.hypot(middle[0][:, None] - step[0], middle[1][:, None] - step[1])
-    return np.exp(np.minimum(before - after, 0.0)) * (after < before + 2.0)

@@ -57,7 +57,7 @@ class Ends:
     def sample(self, n: int, generator: np.random.Generator) -> tuple[Integers, Integers, Integers]:
         """`n` triples (source, destination, hour)."""
         zones, _, hours = self.joint.shape
-        drawn = draw(np.cumsum(self.joint), generator.random(n))
+        drawn = _draw(np.cumsum(self.joint), generator.random(n))
         coarse_source, rest = np.divmod(drawn, zones * hours)
         coarse_destination, hour = np.divmod(rest, hours)
         source = self._cell(coarse_source, hour, self.source_hour, self.source_cell, generator)
@@ -127,26 +127,30 @@ def fit_ends(trips: CellTrips, *, rows: int, columns: int, hours: int, noise: No
     return Ends(joint, zone_hour["source"], zone_hour["destination"], cell["source"], cell["destination"], zone, n)
 
 
-def believed_cells(noisy: Floats, *, rows: int, columns: int, n: float, deviation: float) -> Floats:
-    """Counts of cells from noisy ones: blocks of cells are believed first and are the prior of their quarters."""
+def believed_cells(
+    noisy: Floats, *, rows: int, columns: int, n: float, deviation: float, prior: Floats | None = None
+) -> Floats:
+    """Counts of cells from noisy ones: blocks of cells are believed first and are the prior of their quarters.
+
+    A block's count is expected to lie in its quarters by area, or as another (noisy or public) table `prior` lies there.
+    """
     table = noisy.reshape(rows, columns)
+    expected = np.ones((rows, columns)) if prior is None else prior.reshape(rows, columns) + 1e-9 * prior.max(initial=1e-9)
     levels = max(rows - 1, columns - 1, 1).bit_length()
     believed = np.full((1, 1), n)
     for level in range(levels - 1, -1, -1):
         side = 2**level
-        sums = np.add.reduceat(np.add.reduceat(table, np.arange(0, rows, side), 0), np.arange(0, columns, side), 1)
-        area = _block_area(rows, columns, side)
+        sums, area = _block_sums(table, side), _block_sums(expected, side)
         parents = np.repeat(np.repeat(believed, 2, 0), 2, 1)[: len(sums), : sums.shape[1]]
-        parent_area = np.repeat(np.repeat(_block_area(rows, columns, 2 * side), 2, 0), 2, 1)[: len(sums), : sums.shape[1]]
+        parent_area = np.repeat(np.repeat(_block_sums(expected, 2 * side), 2, 0), 2, 1)[: len(sums), : sums.shape[1]]
         believed = shrink(sums, parents * area / parent_area, deviation=deviation * side)
     believed = believed.ravel() * (n / max(float(believed.sum()), 1e-9))
     return np.asarray(believed + 1e-6 * n / noisy.size)
 
 
-def _block_area(rows: int, columns: int, side: int) -> Floats:
-    height = np.diff(np.append(np.arange(0, rows, side), rows))
-    width = np.diff(np.append(np.arange(0, columns, side), columns))
-    return np.outer(height, width).astype(np.float64)
+def _block_sums(table: Floats, side: int) -> Floats:
+    rows, columns = (np.arange(0, size, side) for size in table.shape)
+    return np.asarray(np.add.reduceat(np.add.reduceat(table, rows, 0), columns, 1))
 
 
 def believed_zone_hour(noisy: Floats, by_zone: Floats, deviation: float) -> Floats:
@@ -161,7 +165,7 @@ def believed_zone_hour(noisy: Floats, by_zone: Floats, deviation: float) -> Floa
     return believed
 
 
-def _believed_pairs(noisy: Floats, prior: Floats, deviation: float) -> Floats:
+def believed_pairs(noisy: Floats, prior: Floats, deviation: float) -> Floats:
     """[zone, zone, ...] from noisy counts and a prior of the same shape, from large zones to small ones."""
     depth = len(noisy).bit_length() - 1
     have = prior
@@ -181,10 +185,10 @@ def joint_of(
     destination = destination_hour * (by_hour / np.maximum(destination_hour.sum(axis=0), 1e-9))
     joint = source[:, None, :] * destination[None, :, :] / by_hour
     total = joint.sum()
-    wanted_pairs = _believed_pairs(pairs * (total / max(pairs.sum(), 1.0)), joint.sum(axis=2), deviations[0])
+    wanted_pairs = believed_pairs(pairs * (total / max(pairs.sum(), 1.0)), joint.sum(axis=2), deviations[0])
     joint *= _ratio(wanted_pairs, joint.sum(axis=2))[:, :, None]
     scaled = pairs_hour * (total / max(pairs_hour.sum(), 1.0))
-    wanted_hour = _believed_pairs(scaled, _blocks(joint, len(pairs_hour)), deviations[1])
+    wanted_hour = believed_pairs(scaled, _blocks(joint, len(pairs_hour)), deviations[1])
     for _ in range(ROUNDS):
         joint *= _spread(_ratio(wanted_hour, _blocks(joint, len(pairs_hour))), len(joint))
         joint *= _ratio(wanted_pairs, joint.sum(axis=2))[:, :, None]
@@ -199,6 +203,7 @@ def depth_of(n: float, deviation: float, ends: int) -> int:
 
 
 def coarsen(zone_hour: Floats, depth: int) -> Floats:
+    """[zone, hour] over larger zones."""
     return np.asarray(zone_hour.reshape(2**depth, -1, zone_hour.shape[1]).sum(axis=1))
 
 
@@ -221,7 +226,7 @@ def _ratio(wanted: Floats, have: Floats) -> Floats:
     return np.asarray(np.where(have > 0, wanted / np.maximum(have, 1e-300), 1.0))
 
 
-def draw(cumulative: Floats, uniform: Floats) -> Integers:
+def _draw(cumulative: Floats, uniform: Floats) -> Integers:
     found = np.searchsorted(cumulative, uniform * cumulative[-1], side="right")
     return np.asarray(np.minimum(found, len(cumulative) - 1), dtype=np.int64)
 

@@ -111,8 +111,7 @@ def move_histograms(trips: CellTrips, around: Neighbourhood, *, norm: Norm = "l2
     """
     found = grams(trips, around)
     tables = {
-        name: spread_over_trip(bins, found.trip, n_bins, norm=norm)
-        for name, (bins, n_bins) in move_bins(found, around).items()
+        name: spread_over_trip(bins, found.trip, n_bins, norm=norm) for name, (bins, n_bins) in move_bins(found, around).items()
     }
     return {name: table if name == "visits" else table.reshape(-1, around.n_offsets) for name, table in tables.items()}
 

@@ -56,7 +56,6 @@ def fit_sizes(
     ring_hour: Floats,
     noise: Noise,
     rng: Randomness,
-    least: int = 2,
 ) -> Sizes:
     """Measure size by distance and size by hour (half of `noise`'s budget each), and fit both over `ring_hour`.
 
@@ -64,20 +63,28 @@ def fit_sizes(
     """
     half = noise.part(0.5)
     n_rings = n_rings_of(rows, columns)
-    n_sizes = max_cells - least + 1
-    size = np.clip(trips.sizes, least, max_cells) - least
+    n_sizes = max_cells - 1
+    size = np.clip(trips.sizes, 2, max_cells) - 2
     ring = rings(trips.sources, trips.destinations, columns)
     by_ring = measure(once_per_trip(ring * n_sizes + size, n_rings * n_sizes), noise=half, rng=rng).reshape(n_rings, -1)
     by_hour = measure(once_per_trip(trips.hours * n_sizes + size, hours * n_sizes), noise=half, rng=rng).reshape(hours, -1)
-    ring_size = _believed_rows(by_ring, half.deviation)
+    return sizes_from_tables(by_ring, by_hour, ring_hour=ring_hour, deviation=half.deviation, columns=columns)
+
+
+def sizes_from_tables(
+    by_ring: Floats, by_hour: Floats | None, *, ring_hour: Floats, deviation: float, columns: int, least: int = 2
+) -> Sizes:
+    """The law that both noisy tables (or the one by distance alone) show, over the distances and hours of the ends."""
+    ring_size = _believed_rows(by_ring, deviation)
     given_ring = (ring_size + 1e-9) / (ring_size + 1e-9).sum(axis=1, keepdims=True)
     table = (ring_hour[:, :, None] + 1e-9) * given_ring[:, None, :]
-    hour_size = shrink(by_hour, table.sum(axis=0), deviation=half.deviation)
-    wanted_hour = hour_size * (table.sum(axis=(0, 2)) / np.maximum(hour_size.sum(axis=1), 1e-9))[:, None]
-    wanted_ring = ring_size * (table.sum() / max(float(ring_size.sum()), 1e-9))
-    for _ in range(ROUNDS):
-        table *= _ratio(wanted_ring, table.sum(axis=1))[:, None, :]
-        table *= _ratio(wanted_hour, table.sum(axis=0))[None, :, :]
+    if by_hour is not None:
+        hour_size = shrink(by_hour, table.sum(axis=0), deviation=deviation)
+        wanted_hour = hour_size * (table.sum(axis=(0, 2)) / np.maximum(hour_size.sum(axis=1), 1e-9))[:, None]
+        wanted_ring = ring_size * (table.sum() / max(float(ring_size.sum()), 1e-9))
+        for _ in range(ROUNDS):
+            table *= _ratio(wanted_ring, table.sum(axis=1))[:, None, :]
+            table *= _ratio(wanted_hour, table.sum(axis=0))[None, :, :]
     return Sizes(table + 1e-12 * given_ring[:, None, :], columns, least)
 
 

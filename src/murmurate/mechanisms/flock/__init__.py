@@ -1,0 +1,5 @@
+"""flock: our own synthesiser."""
+
+from murmurate.mechanisms.flock.mechanism import Flock
+
+__all__ = ["Flock"]

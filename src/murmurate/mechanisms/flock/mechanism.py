@@ -1,0 +1,182 @@
+"""flock: synthetic trips from few noisy tables, weighed until they show all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from murmurate.core.accounting import solve_noise_multiplier
+from murmurate.core.bounding import units_of_trips
+from murmurate.core.events import Event, Gaussian, Pure
+from murmurate.core.guarantee import DP, Unit
+from murmurate.core.parameters import one_of, positive, share, whole
+from murmurate.core.trips import Trips
+from murmurate.errors import InputError, ParameterError
+from murmurate.mechanisms.flock import stored
+from murmurate.mechanisms.flock.fitting import fit
+from murmurate.mechanisms.flock.model import FlockModel
+from murmurate.mechanisms.flock.reading import inside_box
+from murmurate.mechanisms.flock.rules import trips_needed
+from murmurate.spaces.grid import Grid
+from murmurate.synthesis.measure import Noise
+
+if TYPE_CHECKING:
+    from murmurate.noise import Randomness
+
+MOST_CELLS = 200_000
+"""Of the grid; beyond that a table of ends is all noise for any data of one city."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flock:
+    """Learns where, when, how far and along which ways trips go in a public box, and draws new ones.
+
+    Guarantee
+        `delta=0`: epsilon-differential privacy; otherwise (epsilon, delta). For one unit, add or remove: a trip, or at most
+        `max_trips` trips of a person's day or of a person. Private trips are read by noisy tables alone, whose shares of the
+        budget add up to the whole; drawing trips reads nothing private. The box, the cells and all parameters are public.
+
+    >>> mechanism = Flock(epsilon=1.0, space=Grid(60.1, 24.8, 60.3, 25.1, 500))
+    >>> mechanism.guarantee().epsilon, mechanism.guarantee().delta, mechanism.guarantee().unit.name
+    (1.0, 0.0, 'trip')
+    """
+
+    name: ClassVar[str] = "flock"
+    needs: ClassVar[frozenset[str]] = frozenset({"coordinates"})
+    emits: ClassVar[tuple[str, ...]] = ("datetime", "hour", "lat", "lng", "cell")
+    paired: ClassVar[bool] = False
+    local: ClassVar[bool] = False
+    example: ClassVar[dict[str, Any]] = {"epsilon": 2.0, "space": "grid", "n_out": 1000}
+
+    epsilon: float
+    space: Grid
+    delta: float = 0.0
+    """0 for pure epsilon (Laplace noise, best for few trips); 1e-6, say, for Gaussian noise, best for many trips with hours."""
+    unit: str = "trip"
+    max_trips: int | None = None
+    """Trips read of each person or person-day; needed where the unit is not the trip."""
+    n_out: int | None = None
+    """Trips to release; None: a noisy count of what was read."""
+    hours: int = 24
+    """Parts of the day that are told apart; 1 to learn no time of day. Trips without times always have 1."""
+    max_speed_kmh: float = 100.0
+    """Public speed limit that says how far a step may go."""
+    slot_s: int = 60
+    """Seconds between two places of a trip that count as one step."""
+    max_cells: int = 100
+    day: str = "2000-01-03"
+    """The fictional day that released times carry."""
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon, at_most=100)
+        share("delta", self.delta, closed=True)
+        if self.delta >= 0.5:
+            raise ParameterError(f"delta must be far below 1 over the number of units; got {self.delta!r}.")
+        one_of("unit", self.unit, ("trip", "user_day", "user"))
+        for name in ("n_out", "max_trips"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name))
+        if (self.max_trips is None) != (self.unit == "trip"):
+            raise ParameterError(
+                f"max_trips says how many trips of each {self.unit} are read: give it for unit user_day or user, and leave "
+                f"it out for unit trip; got unit={self.unit!r} and max_trips={self.max_trips!r}."
+            )
+        positive("max_speed_kmh", self.max_speed_kmh)
+        whole("slot_s", self.slot_s, at_most=3600)
+        whole("max_cells", self.max_cells, at_least=2, at_most=1000)
+        if isinstance(self.hours, bool) or self.hours not in (1, 2, 3, 4, 6, 8, 12, 24):
+            raise ParameterError(f"hours must divide the day (1, 2, 3, 4, 6, 8, 12 or 24); got {self.hours!r}.")
+        try:
+            date.fromisoformat(self.day)
+        except (TypeError, ValueError):
+            raise ParameterError(f"day must be a date such as 2000-01-03; got {self.day!r}.") from None
+        if not isinstance(self.space, Grid):
+            raise ParameterError(
+                "flock works in a public box: give space=Grid(...) or --space grid:SOUTH,WEST,NORTH,EAST:CELL_M; "
+                f"got {self.space!r}."
+            )
+        if not 2 <= self.space.n_cells <= MOST_CELLS:
+            raise ParameterError(
+                f"flock takes grids of 2 to {MOST_CELLS:,} cells; this one has {self.space.n_cells:,}. Change cell_m."
+            )
+
+    # -- the promise ---------------------------------------------------------------------------------------------------
+
+    def noise(self) -> Noise:
+        """The noise that stands for the whole budget; every table gets a part."""
+        trips = self.max_trips or 1
+        if self.delta == 0:
+            return Noise(kind="laplace", scale=1 / self.epsilon, trips_per_unit=trips)
+        sigma = solve_noise_multiplier("gaussian", epsilon=self.epsilon, delta=self.delta)
+        return Noise(kind="gaussian", scale=sigma, trips_per_unit=trips)
+
+    def bounds(self) -> Unit:
+        """The unit and its public bound."""
+        return Unit(name=self.unit, max_trips=self.max_trips)  # type: ignore[arg-type]
+
+    def guarantee(self) -> DP:
+        """(epsilon, delta) for the unit; all tables together are one event, because their parts add up to it exactly."""
+        event: Event = Pure(epsilon=self.epsilon) if self.delta == 0 else Gaussian(noise_multiplier=self.noise().scale)
+        return DP(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            unit=self.bounds(),
+            assumptions=(
+                "the box, the cells and all parameters are public and were not chosen by looking at these data",
+                "noise is drawn from a secure stream",
+            ),
+            events=(event,),
+        )
+
+    def statement(self) -> tuple[str, ...]:
+        return (
+            f"These are synthetic trips in a public box ({self.space.describe()}): no row belongs to a person.",
+            "They were drawn from noisy tables of ends, distances, visits, flows and, where trips had times, hours and speeds.",
+            f"Times are plausible only: hours and speeds were learned, the day ({self.day}) is fictional.",
+            "Single routes and rare places are made up. What many trips share is meant to be kept and is not hidden.",
+        )
+
+    def expected_error(self) -> str:
+        deviation = self.noise().part(0.2).deviation
+        return (
+            f"A table with a fifth of the budget carries noise of about {deviation:.0f} trips a bin: below about "
+            f"{trips_needed(self.noise()):,.0f} trips in the box nothing is released, and places that fewer than "
+            f"{2 * deviation:.0f} trips visit are not told from their surroundings."
+        )
+
+    # -- learning and drawing ------------------------------------------------------------------------------------------
+
+    def fit(self, private: Trips, rng: Randomness) -> FlockModel:
+        """Spend the guarantee once; the model can then be sampled for free."""
+        _refuse_unbounded(private, self.bounds())
+        timed = private.has_time or "hour" in private.columns
+        fitted = fit(
+            inside_box(private, self.space), grid=self.space, hours=self.hours if timed else 1, max_cells=self.max_cells,
+            slot_s=self.slot_s, max_speed_kmh=self.max_speed_kmh, noise=self.noise(), rng=rng,
+        )  # fmt: skip
+        return FlockModel(fitted, private.time_zone, self.day)
+
+    def apply(self, private: Trips, rng: Randomness) -> Trips:
+        """Fit, then draw `n_out` trips (or as many as the noisy count says)."""
+        model = self.fit(private, rng)
+        return model.sample(self.n_out or max(1, round(model.n)), rng)
+
+    def load(self, path: Path) -> FlockModel:
+        """Read back a saved model."""
+        return FlockModel(*stored.read(path))
+
+
+def _refuse_unbounded(private: Trips, unit: Unit) -> None:
+    """The door bounds every unit; a fit without the door must not void the promise silently."""
+    if unit.name == "trip" or private.n_trips == 0:
+        return
+    most = unit.max_trips or 1
+    if int(np.bincount(units_of_trips(private, unit)).max()) > most:
+        raise InputError(
+            f"a {unit.name} has more than the {most} trips its guarantee is priced for.",
+            "Go through murmurate.release or murmurate.fit, which draw at most max_trips of each.",
+        )

@@ -1,0 +1,95 @@
+"""How fast trips go: two noisy tables of speed, by how far a trip goes and by the part of the day, made into times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from murmurate.core.space import Floats, Integers
+from murmurate.mechanisms.flock.tables import DIAMETERS, diameter_bin
+from murmurate.mechanisms.flock.tracks import Tracks
+from murmurate.synthesis.ends import draw_within
+from murmurate.synthesis.shrink import shrink
+
+SPEEDS = 12
+SLOWEST_KMH = 0.7
+GROWTH = 1.6
+FAR_STEP = 3
+"""Bins of diameter that share a row."""
+FARS = DIAMETERS // FAR_STEP
+SECOND_US = 1_000_000
+LONGEST_S = 12 * 3600.0
+
+
+@dataclass(frozen=True, eq=False)
+class Pace:
+    """[how far, hour, speed bin] expected trips."""
+
+    table: Floats
+
+    def seconds(self, tracks: Tracks, generator: np.random.Generator) -> Floats:
+        """How long each trip takes."""
+        hours = self.table.shape[1]
+        group = far_bin(tracks.diameter_m) * hours + tracks.walks.hours
+        bin_ = draw_within(self.table.reshape(-1, SPEEDS), group, generator)
+        speed_kmh = SLOWEST_KMH * GROWTH ** (bin_ - 1 + generator.random(len(bin_)))
+        return np.clip(tracks.length_m / (speed_kmh / 3.6), 1.0, LONGEST_S)
+
+
+def pace_bins(tracks: Tracks, seconds: Floats, hours: int) -> dict[str, tuple[Integers, int]]:
+    """The bins of private trips in both tables."""
+    speed_kmh = tracks.length_m / np.maximum(seconds, 1.0) * 3.6
+    growing = np.floor(np.log(np.maximum(speed_kmh, 1e-3) / SLOWEST_KMH) / np.log(GROWTH)).astype(np.int64) + 1
+    speed = np.clip(growing, 0, SPEEDS - 1)
+    return {
+        "pace": (far_bin(tracks.diameter_m) * SPEEDS + speed, FARS * SPEEDS),
+        "pace_hour": (tracks.walks.hours * SPEEDS + speed, hours * SPEEDS),
+    }
+
+
+def far_bin(diameter_m: Floats) -> Integers:
+    """The row of each diameter."""
+    return diameter_bin(diameter_m) // FAR_STEP
+
+
+def fit_pace(by_far: Floats, by_hour: Floats | None, deviation: float, hours: int) -> Pace:
+    """Speeds by distance, turned by how much faster or slower each hour is than all of them."""
+    far = by_far.reshape(FARS, SPEEDS)
+    alike = shrink(far.sum(axis=0), np.ones(SPEEDS), deviation=deviation * FARS**0.5) + 1e-3
+    rows = np.maximum(far.sum(axis=1), 1e-3)
+    believed = shrink(far, rows[:, None] * alike / alike.sum(), deviation=deviation) + 1e-3 * alike / alike.sum()
+    factor = np.ones((hours, SPEEDS))
+    if by_hour is not None:
+        prior = np.maximum(by_hour.reshape(hours, SPEEDS).sum(axis=1), 1e-3)[:, None] * alike / alike.sum()
+        shown = shrink(by_hour.reshape(hours, SPEEDS), prior, deviation=deviation)
+        factor = (shown + 0.05 * prior) / (1.05 * prior)
+    return Pace(believed[:, None, :] * factor[None])
+
+
+def times_us(
+    tracks: Tracks, seconds: Floats, *, time_zone: str, day: str, generator: np.random.Generator, hours: int
+) -> Integers:
+    """Microseconds of every point: along the trip at one speed, most of the trip in its part of the day."""
+    span_s = 86_400 / hours
+    start_us = _starts_us(time_zone, day, hours)[tracks.walks.hours]
+    start_us = start_us + (generator.random(tracks.n) * np.maximum(span_s - seconds, 0.0)).astype(np.int64) * SECOND_US
+    step = np.hypot(np.diff(tracks.y, prepend=0.0), np.diff(tracks.x, prepend=0.0))
+    step[tracks.offsets[:-1]] = 0.0
+    trip = np.repeat(np.arange(tracks.n), np.diff(tracks.offsets))
+    whole = np.maximum(np.bincount(trip, weights=step, minlength=tracks.n), 1e-9)
+    # even spacing keeps a repeated point later than its twin; the rest goes by distance
+    place = np.arange(len(trip)) - tracks.offsets[:-1][trip]
+    even = place / np.maximum(np.diff(tracks.offsets)[trip] - 1, 1)
+    along = np.cumsum(step)
+    along = (along - along[tracks.offsets[:-1]][trip]) / whole[trip]
+    return start_us[trip] + np.asarray((0.9 * along + 0.1 * even) * seconds[trip], dtype=np.int64) * SECOND_US
+
+
+def _starts_us(time_zone: str, day: str, hours: int) -> Integers:
+    zone = ZoneInfo(time_zone)
+    midnight = datetime.combine(date.fromisoformat(day), datetime.min.time())
+    starts = [(midnight + timedelta(hours=24 / hours * k)).replace(tzinfo=zone) for k in range(hours)]
+    return np.array([int(start.timestamp()) * SECOND_US for start in starts], dtype=np.int64)

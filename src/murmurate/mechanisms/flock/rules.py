@@ -1,0 +1,127 @@
+"""How fine the tables are and what each gets of the budget: rules of the noisy size and of the noise, never of the data."""
+
+from __future__ import annotations
+
+from math import ceil, sqrt
+
+import numpy as np
+
+from murmurate.spaces.grid import Grid
+from murmurate.synthesis.ends import depth_of
+from murmurate.synthesis.measure import Noise
+
+COARSE = {
+    "n": 0.02,
+    "ends": 0.08,
+    "places": 0.03,
+    "visits": 0.28,
+    "pairs": 0.28,
+    "apart": 0.04,
+    "flows": 0.10,
+    "diameter": 0.09,
+    "shape": 0.08,
+}
+"""Shares of the budget where trips are few for the noise: routes are walked on blocks of cells."""
+
+FINE = {
+    "n": 0.02,
+    "ends": 0.09,
+    "visits": 0.16,
+    "pairs": 0.20,
+    "flows": 0.06,
+    "towards": 0.12,
+    "steps": 0.20,
+    "sizes": 0.07,
+    "apart": 0.02,
+    "diameter": 0.03,
+    "shape": 0.03,
+}
+"""Shares where they are many: every cell is walked on, and steps are counted one by one."""
+
+COARSE_HOURS = {
+    "n": 0.02,
+    "ends": 0.07,
+    "places": 0.03,
+    "source_hour": 0.09,
+    "destination_hour": 0.09,
+    "visits": 0.18,
+    "pairs": 0.22,
+    "pairs_hour": 0.05,
+    "flows": 0.11,
+    "apart": 0.03,
+    "diameter": 0.06,
+    "shape": 0.05,
+}
+
+FINE_HOURS = {
+    "n": 0.02,
+    "ends": 0.05,
+    "source_hour": 0.14,
+    "destination_hour": 0.14,
+    "pairs": 0.08,
+    "pairs_hour": 0.06,
+    "visits": 0.09,
+    "flows": 0.03,
+    "towards": 0.11,
+    "steps": 0.17,
+    "sizes": 0.04,
+    "sizes_hour": 0.04,
+    "apart": 0.01,
+    "diameter": 0.01,
+    "shape": 0.01,
+}
+
+COUNT_SHARE = 0.02
+"""Of the number of trips: it is asked first, because it decides which of these applies."""
+
+PACE = {"pace": 0.02, "pace_hour": 0.01}
+"""Shares of speeds, where trips have times; the other tables but the count leave room for them."""
+
+NEEDED = 3.0
+"""Trips that make sense of a release, in deviations of their noisy count; tables then have some bins clear of their noise."""
+
+WORTH = 1.5
+"""Walked cells are as small as their mean count stays this many deviations of a table with a fifth of the budget."""
+
+FINER = 4.0
+"""Pairs and flows are told apart this much finer than tables that stand alone: pulls are shrunk bin by bin."""
+
+CANDIDATES = 3
+"""Candidates drawn for each trip that is kept."""
+
+
+def shares(*, hours: int, block: int, timed: bool) -> dict[str, float]:
+    """What each table gets; they add up to one."""
+    if hours == 1:
+        parts = FINE if block == 1 else COARSE
+    else:
+        parts = FINE_HOURS if block == 1 else COARSE_HOURS
+    if not timed:
+        return dict(parts)
+    pace = {name: value for name, value in PACE.items() if name == "pace" or hours > 1}
+    left = (1 - COUNT_SHARE - sum(pace.values())) / (1 - COUNT_SHARE)
+    return {name: value if name == "n" else value * left for name, value in parts.items()} | pace
+
+
+def trips_needed(noise: Noise) -> float:
+    """How many trips a release needs to show more than its noise."""
+    return NEEDED * noise.part(COUNT_SHARE).deviation
+
+
+def block_of(grid: Grid, n: float, noise: Noise) -> int:
+    """Fine cells along a side of a walked cell: more trips or less noise, smaller cells."""
+    worth = max(n, 1.0) / (WORTH * noise.part(0.2).deviation)
+    return int(np.clip(round(sqrt(grid.n_cells / worth)), 1, max(1, ceil(min(grid.rows, grid.columns) / 2))))
+
+
+def depths(n: float, hours: int, part: dict[str, float], noise: Noise) -> dict[str, int]:
+    """How often the box is halved for the zones of each table."""
+    pairs = depth_of(n * FINER, noise.part(part["pairs"]).deviation, 2)
+    flows = depth_of(n * FINER, noise.part(part["flows"]).deviation, 2)
+    if hours == 1:
+        fine = max(pairs, flows)
+        return {"fine": fine, "pairs": pairs, "pairs_hour": 0, "flows": flows}
+    fine = max(depth_of(n / hours, noise.part(part["source_hour"]).deviation, 1), flows)
+    pairs = min(pairs, fine)
+    coarse = min(depth_of(n / hours, noise.part(part["pairs_hour"]).deviation, 2), pairs)
+    return {"fine": fine, "pairs": pairs, "pairs_hour": coarse, "flows": flows}

@@ -1,0 +1,186 @@
+"""The tables of flock: which bins a trip falls into, the same for private trips (to count) and for synthetic ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from murmurate.core.space import Floats, Integers
+from murmurate.mechanisms.flock.frame import Frame
+from murmurate.mechanisms.flock.tracks import Tracks
+from murmurate.synthesis.measure import ONE, parts_of_trips
+from murmurate.synthesis.moves import Norm, grams, move_bins
+from murmurate.synthesis.sizes import n_rings_of, rings
+
+DIAMETERS = 18
+"""Bins of diameter: the first up to SHORTEST_M, then each half as wide again."""
+SHORTEST_M = 60.0
+GROWTH = 1.5
+APART_EDGES = (0.15, 0.4, 0.7, 0.9)
+"""Distance of the ends over diameter."""
+LENGTH_EDGES = (1.03, 1.15, 1.4, 2.0, 3.5)
+"""Length over diameter."""
+SHAPE_STEP = 2
+"""Bins of diameter that share one row of the shape table."""
+
+
+@dataclass(frozen=True, eq=False)
+class Zones:
+    """Zones of equal noisy mass of the fine cells, and how often each table halves the box."""
+
+    zone: Integers
+    fine: int
+    pairs: int
+    pairs_hour: int
+    flows: int
+
+    def at(self, cell: Integers, depth: int) -> Integers:
+        return self.zone[cell] >> (self.fine - depth)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What each trip adds to which bin of one table, in fixed point: at most ONE a trip, in the norm of the noise."""
+
+    trip: Integers
+    bin: Integers
+    weight: Integers
+    n_bins: int
+
+    def table(self) -> Integers:
+        """Their sum."""
+        fixed = np.zeros(self.n_bins, dtype=np.int64)
+        np.add.at(fixed, self.bin, self.weight)
+        return fixed
+
+
+def parts(names: Iterable[str], tracks: Tracks, frame: Frame, zones: Zones | None, norm: Norm) -> dict[str, Parts]:
+    """The named tables of these trips; those over zones need the zones."""
+    wanted = set(names)
+    found: dict[str, Parts] = {}
+    once = _once_bins(tracks, frame, zones, wanted)
+    trip = np.arange(tracks.n, dtype=np.int64)
+    for name, (bins, n_bins) in once.items():
+        found[name] = Parts(trip, bins, np.full(tracks.n, ONE, dtype=np.int64), n_bins)
+    for name, (owner, bins, n_bins) in _spread_bins(tracks, frame, zones, wanted).items():
+        found[name] = Parts(*parts_of_trips(bins, owner, n_bins, norm=norm), n_bins)
+    return found
+
+
+def _once_bins(tracks: Tracks, frame: Frame, zones: Zones | None, wanted: set[str]) -> Mapping[str, tuple[Integers, int]]:
+    """Tables that a trip enters once."""
+    hour, hours = tracks.walks.hours, frame.hours
+    bins: dict[str, tuple[Integers, int]] = {}
+    if "diameter" in wanted:
+        bins["diameter"] = (diameter_bin(tracks.diameter_m) * 2 + tracks.repeats, DIAMETERS * 2)
+    if "apart" in wanted:
+        bins["apart"] = (diameter_bin(tracks.apart_m * frame.grid.cell_m), DIAMETERS)
+    if "shape" in wanted:
+        bins["shape"] = (shape_bin(tracks, frame.grid.cell_m), SHAPES)
+    size = np.minimum(tracks.walks.sizes, frame.max_cells) - 1
+    if "sizes" in wanted:
+        ring = rings(tracks.walks.sources, tracks.walks.destinations, frame.columns)
+        bins["sizes"] = (ring * frame.max_cells + size, n_rings_of(frame.rows, frame.columns) * frame.max_cells)
+    if "sizes_hour" in wanted:
+        bins["sizes_hour"] = (hour * frame.max_cells + size, hours * frame.max_cells)
+    if zones is not None:
+        bins |= end_bins(End(tracks.source, tracks.destination, hour), frame, zones, wanted)
+    return bins
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """Fine cells and hours of the two ends of trips."""
+
+    source: Integers
+    destination: Integers
+    hour: Integers
+
+
+def end_bins(trips: End, frame: Frame, zones: Zones, wanted: set[str]) -> dict[str, tuple[Integers, int]]:
+    """Tables over the ends alone."""
+    hour, hours = trips.hour, frame.hours
+    bins: dict[str, tuple[Integers, int]] = {}
+    ends = trips.source, trips.destination
+    for name, end in zip(("source_hour", "destination_hour"), ends, strict=True):
+        if name in wanted:
+            bins[name] = (zones.zone[end] * hours + hour, 2**zones.fine * hours)
+    if "pairs" in wanted:
+        source, destination = (zones.at(end, zones.pairs) for end in ends)
+        bins["pairs"] = ((source << zones.pairs) + destination, 4**zones.pairs)
+    if "pairs_hour" in wanted:
+        source, destination = (zones.at(end, zones.pairs_hour) for end in ends)
+        pair = (source << zones.pairs_hour) + destination
+        bins["pairs_hour"] = (pair * hours + hour, 4**zones.pairs_hour * hours)
+    for name, end in zip(("sources", "destinations"), ends, strict=True):
+        if name in wanted:
+            bins[name] = (zones.at(end, zones.pairs), 2**zones.pairs)
+    return bins
+
+
+def _spread_bins(
+    tracks: Tracks, frame: Frame, zones: Zones | None, wanted: set[str]
+) -> Mapping[str, tuple[Integers, Integers, int]]:
+    """Tables over which a trip spreads its weight: owner, bin, number of bins."""
+    walks = tracks.walks
+    trip = np.arange(tracks.n, dtype=np.int64)
+    bins: dict[str, tuple[Integers, Integers, int]] = {}
+    both, owner = np.column_stack([tracks.source, tracks.destination]).ravel(), np.repeat(trip, 2)
+    if "ends" in wanted:
+        bins["ends"] = (owner, frame.walked_of(both), frame.n_walked)
+    if "places" in wanted:
+        bins["places"] = (owner, both, frame.grid.n_cells)
+    if "visits" in wanted:
+        bins["visits"] = (walks.trip_of_cell, walks.cells, frame.n_walked)
+    if {"towards", "steps"} & wanted:
+        found = grams(walks, frame.around)
+        moves = move_bins(found, frame.around)
+        bins |= {name: (found.trip, *moves[name]) for name in ("towards", "steps") if name in wanted}
+    if "flows" in wanted and zones is not None:
+        bins["flows"] = _flows(tracks, frame, zones)
+    return bins
+
+
+def _flows(tracks: Tracks, frame: Frame, zones: Zones) -> tuple[Integers, Integers, int]:
+    """Steps from zone to zone, the zone of a walked cell being that of its middle."""
+    middle = middle_cells(frame)
+    zone = zones.at(middle, zones.flows)[tracks.walks.cells]
+    owner = tracks.walks.trip_of_cell
+    here, there = zone[:-1], zone[1:]
+    moved = (owner[1:] == owner[:-1]) & (here != there)
+    return owner[:-1], np.where(moved, (here << zones.flows) + there, -1), 4**zones.flows
+
+
+def middle_cells(frame: Frame) -> Integers:
+    """The fine cell in the middle of each walked cell."""
+    row, column = np.divmod(np.arange(frame.n_walked), frame.columns)
+    grid, half = frame.grid, frame.block // 2
+    return np.minimum(row * frame.block + half, grid.rows - 1) * grid.columns + np.minimum(
+        column * frame.block + half, grid.columns - 1
+    )
+
+
+def diameter_bin(diameter_m: Floats) -> Integers:
+    """The bin of each diameter."""
+    growing = np.ceil(np.log(np.maximum(diameter_m, SHORTEST_M) / SHORTEST_M) / np.log(GROWTH)).astype(np.int64)
+    return np.minimum(growing, DIAMETERS - 1)
+
+
+def diameter_middle_m() -> Floats:
+    """A diameter that stands for each bin."""
+    edges = SHORTEST_M * GROWTH ** np.arange(DIAMETERS)
+    return np.concatenate([[SHORTEST_M / 2], np.sqrt(edges[1:] * edges[:-1])])
+
+
+SHAPES = -(-DIAMETERS // SHAPE_STEP) * (len(APART_EDGES) + 1) * (len(LENGTH_EDGES) + 1)
+
+
+def shape_bin(tracks: Tracks, cell_m: float) -> Integers:
+    """Diameter, distance of the ends over it and length over it, in one bin."""
+    diameter = np.maximum(tracks.diameter_m, 1.0)
+    apart = np.searchsorted(APART_EDGES, tracks.apart_m * cell_m / diameter)
+    length = np.searchsorted(LENGTH_EDGES, tracks.length_m / diameter)
+    row = diameter_bin(tracks.diameter_m) // SHAPE_STEP
+    return np.asarray((row * (len(APART_EDGES) + 1) + apart) * (len(LENGTH_EDGES) + 1) + length)

@@ -1,0 +1,112 @@
+"""Weights on candidate trips under which they show the noisy tables: least change from the base law, noise allowed for.
+
+The weight of a trip is exp(the sum of `pull` over its bins). Pulls solve a convex problem over noisy answers only, so this
+is free, and they weigh any further trip of the base law as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from murmurate.core.space import Floats, Integers
+from murmurate.mechanisms.flock.tables import Parts
+from murmurate.synthesis.measure import ONE
+
+ROUNDS = 60
+SPREAD = (0.003, 4.0)
+"""Bounds of the variance of a table's pulls; within them it is what the table shows beyond its noise."""
+MOST = 3.0
+"""Largest logarithm by which any single trip is weighed up or down."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A noisy table in trips, and the deviation of its noise."""
+
+    noisy: Floats
+    deviation: float
+
+
+def fit_pulls(candidates: Mapping[str, Parts], answers: Mapping[str, Answer], n: float, n_candidates: int) -> dict[str, Floats]:
+    """Pulls of every bin of every answered table: the most likely ones, given noise and how far each table is off."""
+    names = list(candidates)
+    starts = np.concatenate([[0], np.cumsum([candidates[name].n_bins for name in names])]).astype(np.int64)
+    trip, bin_, weight = _stacked([candidates[name] for name in names], starts)
+    each = n / n_candidates
+    wanted, variance, spread = [], [], []
+    for name in names:
+        noisy, deviation = answers[name].noisy.ravel(), answers[name].deviation
+        shown = candidates[name].table() * (each / ONE)
+        excess = float(((noisy - shown) ** 2).sum()) - noisy.size * deviation**2 - each * float(shown.sum())
+        relative = excess / max(float((shown**2).sum()), 1e-9)
+        wanted.append(noisy)
+        variance.append(np.full(noisy.size, deviation**2))
+        spread.append(np.full(noisy.size, np.clip(relative, *SPREAD)))
+    pull = np.zeros(starts[-1])
+    _solve(
+        (trip, bin_, weight), np.concatenate(wanted), np.concatenate(variance), np.concatenate(spread), pull,
+        (each, n_candidates, ROUNDS),
+    )  # fmt: skip
+    return {name: pull[low:high] for name, low, high in zip(names, starts[:-1], starts[1:], strict=True)}
+
+
+def log_weights(candidates: Mapping[str, Parts], pulls: Mapping[str, Floats], n: int, *, most: float = MOST) -> Floats:
+    """Logarithm of the weight of each candidate."""
+    total = np.zeros(n)
+    for name, part in candidates.items():
+        total += np.bincount(part.trip, weights=part.weight / ONE * pulls[name][part.bin], minlength=n)
+    return np.clip(total - np.median(total), -most, most)
+
+
+def resample(log_weight: Floats, n: int, generator: np.random.Generator) -> Integers:
+    """`n` candidates by weight, each as often as its share says up to one (systematic resampling)."""
+    weight = np.exp(log_weight - log_weight.max())
+    order = generator.permutation(len(weight))
+    cumulative = np.cumsum(weight[order])
+    at = (np.arange(n) + generator.random()) * (cumulative[-1] / n)
+    chosen = order[np.minimum(np.searchsorted(cumulative, at, side="right"), len(order) - 1)]
+    return generator.permutation(chosen)
+
+
+def _stacked(tables: list[Parts], starts: Integers) -> tuple[Integers, Integers, Floats]:
+    trip = np.concatenate([part.trip for part in tables])
+    bin_ = np.concatenate([part.bin + start for part, start in zip(tables, starts[:-1], strict=True)])
+    return trip, bin_, np.concatenate([part.weight for part in tables]) / ONE
+
+
+@njit(cache=True, nogil=True)
+def _solve(  # noqa: PLR0917
+    stacked: tuple[Integers, Integers, Floats],
+    wanted: Floats,
+    variance: Floats,
+    spread: Floats,
+    pull: Floats,
+    how: tuple[float, int, int],
+) -> None:
+    """Newton steps on all bins at once, each bin's curvature bounded by that of the trips it shares with others."""
+    trip, bin_, weight = stacked
+    each, n_candidates, rounds = how
+    whole = np.zeros(n_candidates)
+    for at in range(len(trip)):
+        whole[trip[at]] += weight[at]
+    for _ in range(rounds):
+        log_mass = np.zeros(n_candidates)
+        for at in range(len(trip)):
+            log_mass[trip[at]] += weight[at] * pull[bin_[at]]
+        mass = each * np.exp(np.minimum(np.maximum(log_mass, -8.0), 8.0))
+        shown, moved = np.zeros(len(pull)), np.zeros(len(pull))
+        for at in range(len(trip)):
+            share = weight[at] * mass[trip[at]]
+            shown[bin_[at]] += share
+            moved[bin_[at]] += share * whole[trip[at]]
+        for at in range(len(pull)):
+            if shown[at] <= 0.0:
+                continue
+            noise = variance[at] + each * shown[at]
+            slope = (wanted[at] - shown[at]) * shown[at] / noise - pull[at] / spread[at]
+            step = slope / (shown[at] * moved[at] / noise + 1.0 / spread[at])
+            pull[at] += min(max(step, -0.5), 0.5)

@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from diagonal_city import GRID, city
+from murmurate import noise
+from murmurate.attacks.audit import audit
+from murmurate.core.accounting import compose
+from murmurate.core.trips import Trips
+from murmurate.errors import InputError, ParameterError
+from murmurate.mechanisms.flock import Flock, fitting, reading, rules
+from murmurate.mechanisms.flock.frame import Frame
+from murmurate.mechanisms.flock.tables import Zones, parts
+from murmurate.spaces.grid import Grid
+from murmurate.synthesis.measure import ONE, Noise
+
+FINER = Grid(60.10, 24.80, 60.16, 24.92, 200)
+
+
+def mechanism(**options):
+    return Flock(**{"epsilon": 2.0, "space": GRID, **options})
+
+
+@pytest.fixture(autouse=True)
+def small_pools(monkeypatch):
+    """Fewer candidates: what is tested here does not hang on how many there are."""
+    monkeypatch.setattr(fitting, "ENDS_POOL", (10_000, 10_000))
+    monkeypatch.setattr(fitting, "POOL", (2_000, 2_000))
+
+
+# -- the promise -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"epsilon": 0.1}, {"delta": 1e-6}, {"delta": 1e-9, "epsilon": 3.0}])
+def test_an_accountant_finds_no_more_than_was_promised(options):
+    promise = mechanism(**options).guarantee()
+    found = compose(promise.events, delta=promise.delta)
+    assert 0.99 * promise.epsilon < found <= promise.epsilon
+
+
+@pytest.mark.parametrize("hours", [1, 24])
+@pytest.mark.parametrize("block", [1, 3])
+@pytest.mark.parametrize("timed", [False, True])
+def test_shares_never_exceed_the_budget(hours, block, timed):
+    parts = rules.shares(hours=hours, block=block, timed=timed)
+    assert parts["n"] == rules.COUNT_SHARE
+    assert 0.999 < sum(parts.values()) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("space", [GRID, FINER], ids=["fine", "coarse"])
+@pytest.mark.parametrize(("unit", "most"), [("trip", None), ("user", 3)])
+def test_every_table_is_noised_for_what_one_unit_changes(monkeypatch, kind, space, unit, most):
+    """Neighbouring inputs through the whole fit: the tables together move by no more than the promise says."""
+    asked = mechanism(space=space, delta=1e-6 if kind == "gaussian" else 0.0, unit=unit, max_trips=most)
+    private = city(400 if space is GRID else 150)
+    private = Trips(private.table.with_columns(uid=(pl.col("tid") // (most or 1)).cast(pl.String)))
+    without = Trips(private.table.filter(pl.col("uid") != private.table["uid"][0]))
+
+    def measured(trips):
+        calls = []
+
+        def record(values, *, scale, rng):
+            calls.append((values.copy(), scale))
+            if len(values) == 1:
+                return np.array([private.n_trips * ONE])  # one answer for both, so that both take the same rules
+            return (np.arange(len(values)) % 7 + 1) * ONE
+
+        monkeypatch.setattr(noise, f"{kind}_integers", record)
+        asked.fit(trips, noise.seeded(1))
+        return calls
+
+    pairs = list(zip(measured(private), measured(without), strict=True))
+    losses = []
+    for (one, scale), (other, other_scale) in pairs:
+        assert scale == other_scale
+        change = (one - other).astype(float)
+        losses.append(np.abs(change).sum() / scale if kind == "laplace" else (np.linalg.norm(change) / scale) ** 2)
+    whole = asked.epsilon if kind == "laplace" else 1 / asked.noise().scale ** 2
+    assert (0.8 if most is None else 0.3) * whole < sum(losses) <= whole * (1 + 1e-9)
+    assert len(pairs) >= 9
+
+
+class OneRawTable(fitting.Counting):
+    """The planted fault: one table is taken without noise."""
+
+    def _measured(self, name, fixed):
+        super()._measured(name, fixed)
+        if name == "diameter":
+            self.answers[name] = fitting.Answer(fixed / ONE, self.answers[name].deviation)
+        return self.answers[name].noisy
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_audit_and_a_twin_that_reads_one_raw_table(monkeypatch, broken):
+    """An adversary who sees every noisy table and knows all trips but one; all that is published follows from these."""
+    counter = OneRawTable if broken else fitting.Counting
+    asked = mechanism(epsilon=2.0, hours=1)
+    private = city(30)
+    both = private, private.take_trips(np.arange(1, private.n_trips))
+    frame = Frame(grid=GRID, block=1, reach=3, hours=1, max_cells=100)
+    tracks = [reading.read(trips, frame, slot_s=60) for trips in both]
+    zones = Zones(np.arange(GRID.n_cells) * 4 // GRID.n_cells, 2, 2, 0, 2)
+    names = tuple(rules.shares(hours=1, block=1, timed=False))
+
+    def answers(side, rng):
+        counting = counter(asked.noise(), rng)
+        counting.count(both[side].n_trips)
+        counting.shares = rules.shares(hours=1, block=1, timed=False)
+        counting.tables(names, tracks[side], frame, zones)
+        return counting.answers
+
+    exact = []
+    for side in (0, 1):
+        found = {name: part.table() / ONE for name, part in parts(names, tracks[side], frame, zones, "l1").items()}
+        exact.append(found | {"n": np.array([float(both[side].n_trips)])})
+
+    counted = [parts(names, side, frame, zones, "l1") for side in tracks]
+    monkeypatch.setattr(fitting, "parts", lambda names, side, *rest: counted[0 if side is tracks[0] else 1])
+
+    def outputs(side, n, rng):
+        ratios = []
+        for _ in range(n):
+            seen = answers(side, rng)
+            if (seen["diameter"].noisy == exact[side]["diameter"]).all():
+                ratios.append(1000.0 * (1 - 2 * side))
+                continue
+            ratios.append(
+                sum(
+                    float((np.abs(seen[name].noisy - exact[1][name]) - np.abs(seen[name].noisy - exact[0][name])).sum())
+                    / (seen[name].deviation / 2**0.5)
+                    for name in exact[0]
+                )
+            )
+        return np.round(ratios, 3)
+
+    bound = audit(outputs, n=600, rng=noise.seeded(3), confidence=0.95).value
+    assert bound > asked.epsilon if broken else 0.2 < bound < asked.epsilon
+
+
+# -- trips -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", [GRID, FINER], ids=["fine", "coarse"])
+def test_released_trips_are_whole_and_near_the_truth(space):
+    released = mechanism(epsilon=30.0, n_out=400, space=space).apply(city(), noise.seeded(2))
+    assert released.n_trips == 400
+    assert set(released.columns) == {"uid", "tid", "datetime", "hour", "lat", "lng", "cell"}
+    assert (space.locate(released.lat, released.lng) == released.cell).all()
+    assert (np.diff(released.offsets) >= 2).all()
+    hour = released.table["hour"].to_numpy()
+    assert np.isin(hour, [8, 17]).mean() > 0.8
+    assert (released.local_hour == hour).mean() > 0.9
+    assert (np.diff(released.time_us)[np.diff(released.point_trip) == 0] >= 0).all()
+    northward = released.lat[released.offsets[:-1]] < 60.13
+    assert northward[hour[released.offsets[:-1]] == 8].mean() > 0.7
+    assert northward[hour[released.offsets[:-1]] == 17].mean() < 0.3
+
+
+def test_no_two_released_trips_are_the_same():
+    released = mechanism(n_out=500).apply(city(), noise.seeded(4))
+    first = released.table.group_by("tid").agg(pl.col("lat").first(), pl.col("lng").first())
+    assert first.select("lat", "lng").is_duplicated().sum() == 0
+
+
+def test_without_times():
+    private = Trips(city().table.drop("datetime"))
+    released = mechanism().apply(private, noise.seeded(1))
+    assert set(released.columns) == {"uid", "tid", "lat", "lng", "cell"}
+    assert released.n_trips > 100
+
+
+def test_without_n_out_the_number_is_noisy():
+    sizes = {mechanism(epsilon=2.0).apply(city(200), noise.seeded(seed)).n_trips for seed in range(3)}
+    assert len(sizes) > 1
+
+
+def test_a_model_is_saved_loaded_and_sampled_again(tmp_path):
+    asked = mechanism()
+    model = asked.fit(city(), noise.seeded(3))
+    model.save(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["arrays.npz", "schema.json"]
+    again = asked.load(tmp_path)
+    assert model.sample(200, noise.seeded(5)).n_trips == again.sample(200, noise.seeded(5)).n_trips == 200
+    parts = [part.n_trips for part in again.batches(250, noise.seeded(5), at_once=100)]
+    assert parts == [100, 100, 50]
+    schema = (tmp_path / "schema.json").read_text()
+    (tmp_path / "schema.json").write_text(schema.replace('"kind": "flock"', '"kind": "other"'))
+    with pytest.raises(InputError, match="other"):
+        asked.load(tmp_path)
+    (tmp_path / "arrays.npz").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="does not hold"):
+        asked.load(tmp_path)
+
+
+def test_conditions():
+    model = mechanism(epsilon=20.0).fit(city(), noise.seeded(3))
+    morning = model.sample(60, noise.seeded(5), hour=8)
+    assert set(morning.table["hour"]) == {8}
+    south = np.flatnonzero(GRID.row_column(np.arange(GRID.n_cells))[0] < GRID.rows // 2)
+    for name, at in (("origin", 0), ("destination", -1)):
+        made = model.sample(60, noise.seeded(5), **{name: south.tolist()})
+        ends = made.cell[made.offsets[:-1] if at == 0 else made.offsets[1:] - 1]
+        assert np.isin(ends, south).mean() > 0.95
+    with pytest.raises(ParameterError, match="hour"):
+        model.sample(5, noise.seeded(5), hour=24)
+    with pytest.raises(ParameterError, match="no trip"):
+        model.sample(5, noise.seeded(5), origin=[])
+
+
+def test_same_stream_same_trips():
+    one = mechanism(n_out=50).apply(city(300), noise.seeded(9))
+    assert one.table.equals(mechanism(n_out=50).apply(city(300), noise.seeded(9)).table)
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 10])
+def test_too_few_trips_are_refused_by_the_charged_count(n):
+    with pytest.raises(InputError, match="noisy count") as refused:
+        mechanism(epsilon=0.5).apply(city(n), noise.seeded(1))
+    assert "times the epsilon" in str(refused.value)
+
+
+def test_a_tiny_epsilon_says_what_it_would_need():
+    with pytest.raises(InputError, match="from about 21,213 on"):
+        mechanism(epsilon=0.01).apply(city(100), noise.seeded(2))
+    assert "21,213" in mechanism(epsilon=0.01).expected_error()
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_trips_that_are_all_alike_or_in_one_cell(delta):
+    alike = city(1).table
+    copies = [alike.with_columns(tid=pl.lit(k, dtype=pl.Int64), uid=pl.lit(f"u{k}")) for k in range(200)]
+    released = mechanism(n_out=100, delta=delta, epsilon=5.0).apply(Trips(pl.concat(copies)), noise.seeded(1))
+    assert released.n_trips == 100
+    still = pl.concat(copies).with_columns(lat=pl.lit(60.13), lng=pl.lit(24.86))
+    released = mechanism(n_out=100, delta=delta, epsilon=5.0).apply(Trips(still), noise.seeded(1))
+    assert released.n_trips == 100
+    cell = GRID.locate(np.array([60.13]), np.array([24.86]))[0]
+    assert (released.cell == cell).mean() > 0.2
+
+
+def test_nothing_in_the_box_is_refused_by_the_count():
+    elsewhere = Trips(city(100).table.with_columns(lat=pl.col("lat") + 1))
+    with pytest.raises(InputError, match="noisy count"):
+        mechanism().apply(elsewhere, noise.seeded(1))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"delta": 1.0}, {"delta": -1e-9}, {"unit": "point"}, {"unit": "user"}, {"max_trips": 3}, {"hours": 5},
+        {"hours": True}, {"day": "someday"}, {"space": "grid"}, {"space": Grid(60.1, 24.8, 60.16, 24.92, 1e5)},
+        {"slot_s": 0}, {"max_cells": 1}, {"max_speed_kmh": 0},
+    ],
+)  # fmt: skip
+def test_bad_parameters_are_refused_at_construction(wrong):
+    with pytest.raises(ParameterError):
+        mechanism(**wrong)
+
+
+def test_a_fit_without_the_door_keeps_the_bound():
+    with pytest.raises(InputError, match="priced for"):
+        mechanism(unit="user", max_trips=2).fit(city(100, users=5), noise.seeded(1))
+
+
+def test_more_trips_or_less_noise_make_finer_cells():
+    grid = Grid(60.0, 24.6, 60.3, 25.2, 250)
+    blocks = [rules.block_of(grid, n, Noise(kind="laplace", scale=1.0)) for n in (500, 5_000, 50_000, 5_000_000)]
+    assert blocks == sorted(blocks, reverse=True) and blocks[0] > blocks[-1] == 1
