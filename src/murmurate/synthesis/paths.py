@@ -124,15 +124,18 @@ def _walk(  # noqa: PLR0917
         total = row[side * side - 1]
         if total <= 0 or (length == 1 and total <= row[side * side // 2] - row[side * side // 2 - 1]):
             return 0, n_used
-        at = int(np.searchsorted(row, np.float32(uniform(state) * total), side="right"))
+        middle = side * side // 2
+        stopping = row[middle] - row[middle - 1] if length == 1 else np.float32(0.0)  # a trip does not end where it begins
+        drawn = np.float32(uniform(state) * (total - stopping))
+        if length == 1 and drawn >= row[middle - 1]:
+            drawn += stopping
+        at = int(np.searchsorted(row, drawn, side="right"))
         if at == side * side:  # rounding put the draw on the total itself
             at -= 1
         while at > 0 and row[at] == row[at - 1]:
             at -= 1
         if at == side * side // 2 and cell == destination:
-            if length > 1:
-                return length, n_used
-            continue
+            return length if length > 1 else 0, n_used
         if length >= most:
             return 0, n_used
         path[length] = (cell // columns + at // side - reach) * columns + cell % columns + at % side - reach
