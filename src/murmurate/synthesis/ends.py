@@ -128,7 +128,7 @@ def fit_ends(trips: CellTrips, *, rows: int, columns: int, hours: int, noise: No
 
 
 def believed_cells(
-    noisy: Floats, *, rows: int, columns: int, n: float, deviation: float, prior: Floats | None = None
+    noisy: Floats, *, rows: int, columns: int, n: float, deviation: float, prior: Floats | None = None, groups: int = 1
 ) -> Floats:
     """Counts of cells from noisy ones: blocks of cells are believed first and are the prior of their quarters.
 
@@ -143,7 +143,7 @@ def believed_cells(
         sums, area = _block_sums(table, side), _block_sums(expected, side)
         parents = np.repeat(np.repeat(believed, 2, 0), 2, 1)[: len(sums), : sums.shape[1]]
         parent_area = np.repeat(np.repeat(_block_sums(expected, 2 * side), 2, 0), 2, 1)[: len(sums), : sums.shape[1]]
-        believed = shrink(sums, parents * area / parent_area, deviation=deviation * side)
+        believed = shrink(sums, parents * area / parent_area, deviation=deviation * side, groups=groups)
     believed = believed.ravel() * (n / max(float(believed.sum()), 1e-9))
     return np.asarray(believed + 1e-6 * n / noisy.size)
 

@@ -7,11 +7,16 @@ import numpy as np
 from murmurate.core.space import Floats
 
 
-def shrink(noisy: Floats, prior: Floats, *, deviation: float) -> Floats:
+GROUP_SIZE = 12
+"""Counts from which a relative error is estimated at least."""
+
+
+def shrink(noisy: Floats, prior: Floats, *, deviation: float, groups: int = 1) -> Floats:
     """Non-negative posterior means of counts with a known noise deviation, summing to the noisy total.
 
     The prior is right up to a relative error that is estimated from the noisy counts themselves (how much they vary
     around it beyond the noise), so nothing has to be tuned: without signal the prior stays, with much of it the counts.
+    With `groups` that error is estimated apart for counts of similar size, because few large ones would speak for all.
 
     >>> np.round(shrink(np.array([100.0, 0, 50]), np.array([50.0, 50, 50]), deviation=1.0))
     array([100.,   0.,  50.])
@@ -22,10 +27,18 @@ def shrink(noisy: Floats, prior: Floats, *, deviation: float) -> Floats:
     if total == 0.0 or prior.sum() <= 0:
         return nonnegative(noisy)
     mean = prior * (total / prior.sum())
-    excess = float(((noisy - mean) ** 2).sum()) - deviation**2 * noisy.size
-    relative = max(excess, 0.0) / float((mean**2).sum())
-    believed = relative * mean**2
+    believed = _prior_variance(noisy, mean, deviation, max(1, min(groups, noisy.size // GROUP_SIZE)))
     return nonnegative(mean + believed / (believed + deviation**2) * (noisy - mean), total=total)
+
+
+def _prior_variance(noisy: Floats, mean: Floats, deviation: float, groups: int) -> Floats:
+    """What the squares of the differences show beyond the noise, as a share of the squared mean."""
+    excess, square = (noisy - mean).ravel() ** 2 - deviation**2, mean.ravel() ** 2
+    found = np.empty(noisy.size)
+    for part in np.array_split(np.argsort(square, kind="stable"), groups) if groups > 1 else [np.arange(noisy.size)]:
+        whole = float(square[part].sum())
+        found[part] = max(float(excess[part].sum()), 0.0) * (square[part] / whole) if whole > 0 else 0.0
+    return found.reshape(noisy.shape)
 
 
 def nonnegative(values: Floats, *, total: float | None = None) -> Floats:

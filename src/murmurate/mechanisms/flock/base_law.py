@@ -28,7 +28,7 @@ from murmurate.synthesis.paths import sample_paths
 from murmurate.synthesis.sequences import CellTrips
 from murmurate.synthesis.sizes import Sizes
 
-TRIES = 12
+TRIES = 16
 TURNING_TRIES = 24
 ROWS = -(-DIAMETERS // SHAPE_STEP)
 LONGEST_RATIO = 8.0
@@ -100,7 +100,7 @@ class BaseLaw:
 
     def _wanted(self, apart_m: Floats, generator: np.random.Generator) -> tuple[Floats, Floats]:
         """A diameter and a length for each distance of the ends."""
-        edges = _row_edges_m()
+        edges = row_edges_m()
         middle = np.sqrt(edges[1:] * edges[:-1])
         ratio_width = np.diff([0.0, *APART_EDGES, 1.0])
         law = self.shape.sum(axis=2) / np.maximum(self.shape.sum(), 1e-9)
@@ -127,7 +127,7 @@ class BaseLaw:
     ) -> tuple[tuple[Floats, Floats], Floats, Floats]:
         """For trips that stay: a diameter first, then their second end as near as that says, then a length."""
         which = np.flatnonzero(stays)
-        edges, apart_edges = _row_edges_m(), np.array([0.0, *APART_EDGES, 1.0])
+        edges, apart_edges = row_edges_m(), np.array([0.0, *APART_EDGES, 1.0])
         law = (
             self.shape.sum(axis=2) * (edges[:-1] < 1.2 * self.frame.walked_m)[:, None] + 1e-9 * (np.arange(ROWS) == 0)[:, None]
         )
@@ -256,7 +256,7 @@ class BaseLaw:
         return y[index], x[index], offsets + np.concatenate([[0], np.cumsum(twice)])
 
 
-def _row_edges_m() -> Floats:
+def row_edges_m() -> Floats:
     """Edges of the rows of the shape table."""
     upper = SHORTEST_M * GROWTH ** (np.arange(1, ROWS + 1) * SHAPE_STEP - 1)
     return np.concatenate([[0.2 * SHORTEST_M], upper])

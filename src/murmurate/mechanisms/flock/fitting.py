@@ -11,13 +11,13 @@ import numpy as np
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
-from murmurate.mechanisms.flock.base_law import ROWS, BaseLaw
+from murmurate.mechanisms.flock.base_law import ROWS, BaseLaw, row_edges_m
 from murmurate.mechanisms.flock.ends_pool import fit_pool
 from murmurate.mechanisms.flock.frame import Frame
 from murmurate.mechanisms.flock.pace import Pace, fit_pace, pace_bins
 from murmurate.mechanisms.flock.reading import read
 from murmurate.mechanisms.flock.rules import COUNT_SHARE, block_of, depths, shares, trips_needed
-from murmurate.mechanisms.flock.tables import APART_EDGES, DIAMETERS, LENGTH_EDGES, Zones, parts
+from murmurate.mechanisms.flock.tables import APART_EDGES, DIAMETERS, LENGTH_EDGES, Zones, diameter_bin, parts
 from murmurate.mechanisms.flock.tilt import Answer, fit_pulls
 from murmurate.mechanisms.flock.tracks import Tracks
 from murmurate.spaces.grid import Grid
@@ -41,6 +41,8 @@ CALIBRATIONS = 5
 ENDS_POOL = (100_000, 400_000)
 POOL = (12_000, 60_000)
 UNTIMED_REACH = 7
+GROUPS = 8
+"""Of cells of similar size, each believed by its own error."""
 DRAWN_ENDS = 200_000
 DETOUR = 0.4
 """Cells of detour that make a step less likely by a factor of e, where moves are not counted."""
@@ -128,6 +130,8 @@ def fit(
     zone = zones_of_equal_mass(cells, rows=grid.rows, columns=grid.columns, depth=depth["fine"])
     zones = Zones(zone, **depth)
     counting.tables(("source_hour", "destination_hour", "pairs", "pairs_hour", "flows"), tracks, frame, zones)
+    if "apart" not in counting.answers:
+        counting.answers["apart"] = _apart(counting.answers["shape"])
     pace = _pace(counting, inside, tracks, hours) if inside.has_time else None
     n = counting.refined_n()
     generator = rng.generator()
@@ -225,19 +229,38 @@ def _ends(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats,
 
 def _believed(answer: Answer, rows: int, columns: int, prior: Floats | None = None) -> Floats:
     total = max(float(answer.noisy.sum()), 1.0)
-    return believed_cells(answer.noisy, rows=rows, columns=columns, n=total, deviation=answer.deviation, prior=prior)
+    return believed_cells(answer.noisy, rows=rows, columns=columns, n=total, deviation=answer.deviation, prior=prior, groups=GROUPS)
 
 
 def _believed_ends(answers: dict[str, Answer], frame: Frame) -> Floats:
-    """[fine cell] ends: walked cells first, fine cells within them by a table of their own."""
-    visits = _believed(answers["visits"], frame.rows, frame.columns)
-    walked = _believed(answers["ends"], frame.rows, frame.columns, visits)
+    """[fine cell] ends: walked cells first (as visits lie where ends have no table), then fine cells within them."""
+    walked = _believed(answers["visits"], frame.rows, frame.columns)
+    if "ends" in answers:
+        walked = _believed(answers["ends"], frame.rows, frame.columns, walked)
     if frame.block == 1:
         return walked
-    fine = _believed(answers["places"], frame.grid.rows, frame.grid.columns)
+    fine = np.ones(frame.grid.n_cells)
+    if "places" in answers:
+        fine = _believed(answers["places"], frame.grid.rows, frame.grid.columns)
     of_fine = frame.walked_of(np.arange(frame.grid.n_cells))
     within = np.bincount(of_fine, weights=fine, minlength=frame.n_walked)
     return np.asarray(fine * (walked / np.maximum(within, 1e-12))[of_fine])
+
+
+def _apart(shape: Answer) -> Answer:
+    """Distances of the ends as the shapes have them: a fixed mixture of its bins, with the noise that gives."""
+    edges = row_edges_m()
+    ratios = np.array([0.0, *APART_EDGES, 1.0])
+    within = (np.arange(32) + 0.5) / 32
+    mixture = np.zeros((DIAMETERS, ROWS, len(APART_EDGES) + 1))
+    for row in range(ROWS):
+        diameter = edges[row] * (edges[row + 1] / edges[row]) ** within
+        for column in range(len(APART_EDGES) + 1):
+            apart = np.outer(diameter, ratios[column] + (ratios[column + 1] - ratios[column]) * within)
+            mixture[:, row, column] = np.bincount(diameter_bin(apart.ravel()), minlength=DIAMETERS) / apart.size
+    noisy = shape.noisy.reshape(ROWS, len(APART_EDGES) + 1, -1)
+    spread = np.sqrt((mixture**2).sum(axis=(1, 2)).mean() * noisy.shape[2])
+    return Answer(np.einsum("brc,rcl->b", mixture, noisy), shape.deviation * float(spread))
 
 
 def _shape(answer: Answer, by_diameter: Floats) -> Floats:

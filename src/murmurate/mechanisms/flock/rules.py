@@ -12,14 +12,13 @@ from murmurate.synthesis.measure import Noise
 
 COARSE = {
     "n": 0.02,
-    "ends": 0.08,
-    "places": 0.03,
-    "visits": 0.28,
-    "pairs": 0.28,
-    "apart": 0.04,
-    "flows": 0.10,
-    "diameter": 0.09,
-    "shape": 0.08,
+    "ends": 0.04,
+    "places": 0.02,
+    "visits": 0.30,
+    "pairs": 0.34,
+    "flows": 0.08,
+    "diameter": 0.10,
+    "shape": 0.10,
 }
 """Shares of the budget where trips are few for the noise: routes are walked on blocks of cells."""
 
@@ -40,17 +39,16 @@ FINE = {
 
 COARSE_HOURS = {
     "n": 0.02,
-    "ends": 0.07,
-    "places": 0.03,
+    "ends": 0.06,
+    "places": 0.02,
     "source_hour": 0.09,
     "destination_hour": 0.09,
     "visits": 0.18,
     "pairs": 0.22,
     "pairs_hour": 0.05,
     "flows": 0.11,
-    "apart": 0.03,
-    "diameter": 0.06,
-    "shape": 0.05,
+    "diameter": 0.08,
+    "shape": 0.08,
 }
 
 FINE_HOURS = {
@@ -80,7 +78,7 @@ PACE = {"pace": 0.02, "pace_hour": 0.01}
 NEEDED = 3.0
 """Trips that make sense of a release, in deviations of their noisy count; tables then have some bins clear of their noise."""
 
-WORTH = 1.5
+WORTH = 2.5
 """Walked cells are as small as their mean count stays this many deviations of a table with a fifth of the budget."""
 
 FINER = 4.0
