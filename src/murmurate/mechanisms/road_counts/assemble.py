@@ -26,11 +26,13 @@ from murmurate.spaces.road import RoadNetwork
 
 NORMAL_95 = 1.959964
 U_TURN_WEIGHT = 0.02
+SIGMAS = 3.0
+INVENTED = 0.025
 USUAL_VARIETY = 0.3
 """How much the hours of a link differ at least, relative to those of its zone, where intervals are concerned."""
 
 
-def assemble(reader: Reader, *, n_zones: int, threshold_sigmas: float) -> LinkFlows:
+def assemble(reader: Reader, *, n_zones: int, threshold_sigmas: float | None) -> LinkFlows:
     """The release; a link must be believed to carry `threshold_sigmas` times the error that is left to be published."""
     network = reader.drives.network
     corridors = Corridors.of(network)
@@ -43,7 +45,8 @@ def assemble(reader: Reader, *, n_zones: int, threshold_sigmas: float) -> LinkFl
         corridors=corridors,
         generator=reader.rng.generator(),
     )
-    threshold = threshold_sigmas * error_left(totals)
+    error = error_left(totals)
+    threshold = threshold_sigmas * error if threshold_sigmas else _without_invention(totals.count, SIGMAS * error, error)
     zone = zones_of_links(network, totals.count, n_zones)
     hours = reader.hours(zone, n_zones)
     profiles = believe_profiles(hours, reader.deviation("hours", reader.bounds.hours))
@@ -63,11 +66,25 @@ def assemble(reader: Reader, *, n_zones: int, threshold_sigmas: float) -> LinkFl
     about = {
         "threshold_trips": threshold * rescale,
         "rescaled_by": rescale,
-        "link_error_trips": threshold / threshold_sigmas * rescale,
+        "link_error_trips": error * rescale,
         "block_change": relative,
         "links_driven": size,
     }
     return LinkFlows(network=network, table=table, tables=further, about=about)
+
+
+def _without_invention(count: Floats, threshold: float, error: float) -> float:
+    """The threshold, raised until empty links would make up at most a fortieth of what passes it, were all links empty.
+
+    Where hardly anything is above the noise, three deviations of it are passed by chance more often than by traffic.
+    """
+    from scipy.special import ndtr
+
+    while True:
+        passing = int((count >= threshold).sum())
+        if len(count) * float(ndtr(-threshold / error)) <= INVENTED * passing or not passing:
+            return threshold
+        threshold += 0.1 * error
 
 
 def error_left(totals: Totals) -> float:

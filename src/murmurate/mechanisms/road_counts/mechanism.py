@@ -12,7 +12,7 @@ from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
-from murmurate.mechanisms.road_counts.assemble import assemble
+from murmurate.mechanisms.road_counts.assemble import SIGMAS, assemble
 from murmurate.mechanisms.road_counts.budget import Spread, budget_of
 from murmurate.mechanisms.road_counts.protected import public_zones, trimmed
 from murmurate.mechanisms.road_counts.settings import N_ZONES, Bounds, bounds_of
@@ -66,8 +66,9 @@ class RoadCounts:
     The promise rests on the noise, not on this."""
     zones: int | None = None
     """Zones that have their own hourly profile, a power of two, made from noisy counts; 16, or 4 where the unit is a person."""
-    threshold_sigmas: float = 3.0
-    """Links believed to carry less than this many deviations of their noise are left out; below 2 roads are invented."""
+    threshold_sigmas: float | None = None
+    """Links believed to carry less than this many times the error that is left are not published; below 2 roads are invented.
+    Without it 3, and more where chance would pass that too often."""
     speeds: bool = True
     turns: bool = True
     od: bool = False
@@ -90,7 +91,8 @@ class RoadCounts:
             whole("zones", self.zones, at_most=1024)
             if self.zones & (self.zones - 1):
                 raise ParameterError(f"zones must be a power of two (1, 2, 4, ... 1024); got {self.zones}.")
-        positive("threshold_sigmas", self.threshold_sigmas)
+        if self.threshold_sigmas is not None:
+            positive("threshold_sigmas", self.threshold_sigmas)
         for name in ("speeds", "turns", "od"):
             if not isinstance(getattr(self, name), bool):
                 raise ParameterError(f"{name} must be true or false; got {getattr(self, name)!r}.")
@@ -112,8 +114,8 @@ class RoadCounts:
 
     @property
     def threshold(self) -> float:
-        """Clipped trips beyond which a believed count is published for sure; smoothing may lower it, see network.json."""
-        return self.threshold_sigmas * self._spreads["links"].deviation(self._bounds.clip)
+        """Clipped trips a link would have to carry to be published, did smoothing not help; network.json has the real one."""
+        return (self.threshold_sigmas or SIGMAS) * self._spreads["links"].deviation(self._bounds.clip)
 
     def guarantee(self) -> DP:
         """All noisy tables together."""
@@ -137,15 +139,16 @@ class RoadCounts:
             if self.protect_links
             else "The ends of trips were not cut back; the noise alone hides them."
         )
+        more = "" if self.threshold_sigmas else ", and more where chance would pass that too often"
         sentences = [
             f"The links that {Unit(name=self.unit).words()} drove count for at most {clip:g} together ({norm}); more is "
             "scaled down.",
             cut,
             f"Noise with a standard deviation of {deviation:,.4g} trips was added to the count of every link of the public "
             "network, driven or not; six blocks of the day, zones by hour and the other tables have noise of their own.",
-            f"Links believed to carry fewer trips than {self.threshold_sigmas:g} times the error that smoothing leaves were "
-            f"left out: at most {self.threshold:,.4g} trips before rescaling; network.json tells the number. A link that is "
-            "missing need not be empty.",
+            f"Links believed to carry fewer trips than {self.threshold_sigmas or SIGMAS:g} times the error that smoothing "
+            f"leaves were left out{more}. Without smoothing these would be {self.threshold:,.4g} trips before rescaling; "
+            "network.json tells the threshold. A link that is missing need not be empty.",
             "Counts were smoothed along streets and at junctions, made non-negative and made to add up over hours; this uses "
             "noisy tables alone.",
             f"Counts were rescaled by a noisy total of links driven, at most {self._bounds.links:,} of each unit, so that they "
@@ -156,8 +159,8 @@ class RoadCounts:
         if self.turns:
             sentences.append("turns.parquet tells how the traffic of a link divides at its end, from noisy counts of turns.")
         if self.unit != "user":
-            more = "trips" if self.unit == "trip" else "days"
-            sentences.append(f"Somebody with n {more} is protected n times less than the promise says.")
+            parts = "trips" if self.unit == "trip" else "days"
+            sentences.append(f"Somebody with n {parts} is protected n times less than the promise says.")
         return tuple(sentences)
 
     def expected_error(self) -> str:
@@ -184,4 +187,4 @@ class RoadCounts:
             spreads=self._spreads,
             rng=rng,
         )
-        return assemble(reader, n_zones=self.zones or N_ZONES[self.unit], threshold_sigmas=float(self.threshold_sigmas))
+        return assemble(reader, n_zones=self.zones or N_ZONES[self.unit], threshold_sigmas=self.threshold_sigmas)
