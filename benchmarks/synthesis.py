@@ -28,7 +28,7 @@ from murmurate.scoring import evaluate
 from murmurate.spaces.grid import Grid
 
 SAN_FRANCISCO = (37.6017, -122.5158, 37.8112, -122.3527)
-BEIJING = (39.75, 116.15, 40.10, 116.60)
+BEIJING = (39.7, 116.0, 40.2, 116.8)
 CELL_M = 250
 SIX = {
     "query published": "adatrace_query.as_published", "query": "adatrace_query", "Kendall": "adatrace_kendall",

@@ -229,7 +229,9 @@ def _ends(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats,
 
 def _believed(answer: Answer, rows: int, columns: int, prior: Floats | None = None) -> Floats:
     total = max(float(answer.noisy.sum()), 1.0)
-    return believed_cells(answer.noisy, rows=rows, columns=columns, n=total, deviation=answer.deviation, prior=prior, groups=GROUPS)
+    return believed_cells(
+        answer.noisy, rows=rows, columns=columns, n=total, deviation=answer.deviation, prior=prior, groups=GROUPS
+    )
 
 
 def _believed_ends(answers: dict[str, Answer], frame: Frame) -> Floats:

@@ -12,10 +12,10 @@ from murmurate.synthesis.measure import Noise
 
 COARSE = {
     "n": 0.02,
-    "ends": 0.04,
+    "ends": 0.12,
     "places": 0.02,
-    "visits": 0.30,
-    "pairs": 0.34,
+    "visits": 0.28,
+    "pairs": 0.28,
     "flows": 0.08,
     "diameter": 0.10,
     "shape": 0.10,
@@ -39,12 +39,12 @@ FINE = {
 
 COARSE_HOURS = {
     "n": 0.02,
-    "ends": 0.06,
+    "ends": 0.08,
     "places": 0.02,
-    "source_hour": 0.09,
-    "destination_hour": 0.09,
-    "visits": 0.18,
-    "pairs": 0.22,
+    "source_hour": 0.08,
+    "destination_hour": 0.08,
+    "visits": 0.20,
+    "pairs": 0.20,
     "pairs_hour": 0.05,
     "flows": 0.11,
     "diameter": 0.08,
