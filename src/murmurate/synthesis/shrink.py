@@ -6,7 +6,6 @@ import numpy as np
 
 from murmurate.core.space import Floats
 
-
 GROUP_SIZE = 12
 """Counts from which a relative error is estimated at least."""
 
