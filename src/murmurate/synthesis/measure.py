@@ -72,7 +72,8 @@ def parts_of_trips(
 ) -> tuple[Integers, Integers, Integers]:
     """Trip, bin and fixed-point weight of every distinct bin of every trip, as `spread_over_trip` adds them up."""
     inside = bins >= 0
-    pairs = np.unique(trip[inside] * n_bins + bins[inside])
+    pairs = np.sort(trip[inside] * n_bins + bins[inside])
+    pairs = pairs[np.diff(pairs, prepend=-1) != 0]
     owner, place = pairs // n_bins, pairs % n_bins
     distinct = np.bincount(owner)[owner] if len(owner) else owner
     weight = ONE / np.sqrt(distinct) if norm == "l2" else ONE / distinct

@@ -29,6 +29,7 @@ from murmurate.synthesis.sequences import CellTrips
 from murmurate.synthesis.sizes import Sizes
 
 TRIES = 16
+COARSE_TRIES = 6
 TURNING_TRIES = 24
 ROWS = -(-DIAMETERS // SHAPE_STEP)
 LONGEST_RATIO = 8.0
@@ -65,7 +66,8 @@ class BaseLaw:
         diameter_m, length_m = self._wanted(apart_m, generator)
         start, stop = frame.walked_of(source), frame.walked_of(destination)
         size = self._size(start, stop, hour, length_m, generator)
-        turns = diameter_m > np.maximum(1.3 * apart_m, 1.5 * frame.walked_m)
+        # with sizes counted, detours are walked until the size is right; without them they need somewhere to turn
+        turns = (diameter_m > np.maximum(1.3 * apart_m, 1.5 * frame.walked_m)) & (self.sizes is None)
         turning = self._turning(first, last, diameter_m, turns, generator)
         stays = (start == stop) & ~turns & ((size == 1) if frame.block == 1 else True)
         walks = self._walk(start, stop, turning, turns, stays, size, hour, generator)
@@ -217,7 +219,7 @@ class BaseLaw:
         wanted = np.maximum(wanted, 2)
         legs = sample_paths(
             start[at], stop[at], hour[at], wanted, weights=self.weights, around=self.frame.around, generator=generator,
-            tries=TRIES,
+            tries=TRIES if self.sizes is not None else COARSE_TRIES,
         )  # fmt: skip
         return at, legs
 

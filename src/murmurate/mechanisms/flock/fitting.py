@@ -38,8 +38,9 @@ TILTED = (
 )  # fmt: skip
 CALIBRATED = ("towards", "visits", "steps")
 CALIBRATIONS = 5
-ENDS_POOL = (100_000, 400_000)
+ENDS_POOL = (100_000, 300_000)
 POOL = (12_000, 60_000)
+COARSE_POOL = 12_000
 UNTIMED_REACH = 7
 GROUPS = 8
 """Of cells of similar size, each believed by its own error."""
@@ -137,7 +138,7 @@ def fit(
     generator = rng.generator()
     law = _base_law(counting.answers, frame, zones, cells * (n / max(cells.sum(), 1e-9)), n, generator)
     pool = int(np.clip(2 * n, *POOL))
-    law = _calibrated(law, counting.answers, counting.norm, n, pool, generator)
+    law = _calibrated(law, counting.answers, counting.norm, n, pool if block == 1 else min(pool, COARSE_POOL), generator)
     names = [name for name in TILTED if name in counting.answers]
     shown = parts(names, law.draw(pool, generator), frame, zones, counting.norm)
     pulls = fit_pulls(shown, counting.answers, n, pool)
@@ -167,7 +168,7 @@ def _base_law(  # noqa: PLR0917
     answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats, n: float, generator: np.random.Generator
 ) -> BaseLaw:
     ends = fit_pool(
-        _ends(answers, frame, zones, cells, n), answers, frame, zones, n, int(np.clip(20 * n, *ENDS_POOL)), generator
+        _ends(answers, frame, zones, cells, n), answers, frame, zones, n, int(np.clip(10 * n, *ENDS_POOL)), generator
     )
     source, destination, hour = ends.sample(DRAWN_ENDS, generator)
     n_rings = n_rings_of(frame.rows, frame.columns)

@@ -84,8 +84,8 @@ WORTH = 2.5
 FINER = 4.0
 """Pairs and flows are told apart this much finer than tables that stand alone: pulls are shrunk bin by bin."""
 
-CANDIDATES = 3
-"""Candidates drawn for each trip that is kept."""
+CANDIDATES = {"coarse": 3, "fine": 2}
+"""Candidates drawn for each trip that is kept: fewer where moves are counted, as their law is nearer to the tables."""
 
 
 def shares(*, hours: int, block: int, timed: bool) -> dict[str, float]:

@@ -16,7 +16,7 @@ from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.flock.tables import Parts
 from murmurate.synthesis.measure import ONE
 
-ROUNDS = 60
+ROUNDS = 40
 SPREAD = (0.003, 4.0)
 """Bounds of the variance of a table's pulls; within them it is what the table shows beyond its noise."""
 MOST = 3.0
