@@ -41,6 +41,8 @@ class Shuffle:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._files: dict[str, IO[bytes]] = {}
         self._held: dict[str, list[NDArray[Any]]] = {}
+        self._room = n_points if held else 0
+        self._filled = 0
 
     def __enter__(self) -> Self:
         if self.bits:
@@ -67,8 +69,13 @@ class Shuffle:
         arrays: dict[str, NDArray[Any]] = {"uid": uids, "tid": tids, "size": sizes}
         points = {name: part.time_us if name == "datetime" else part.table[name].to_numpy() for name in columns}
         if not self.bits:
-            for name, array in {**arrays, **points}.items():
+            for name, array in arrays.items():
                 self._held.setdefault(name, []).append(array)
+            for name, array in points.items():  # copied, so that a part's own memory is free for the next one
+                if name not in self._held:
+                    self._held[name] = [np.empty(self._room or 0, _dtype(name))]
+                self._held[name][0][self._filled : self._filled + part.n_points] = array
+            self._filled += part.n_points
             return
         bucket = (uids >> np.uint64(64 - self.bits)).astype(np.int64)
         order = np.argsort(bucket, kind="stable")
@@ -88,21 +95,25 @@ class Shuffle:
         rest: Group | None = None
         for k in range(2**self.bits):
             bucket = self._bucket(k, columns)
-            rest = bucket if rest is None else _joined(rest, bucket)
-            while int(rest[2].sum()) > POINTS_PER_GROUP:
-                full = max(1, int(np.searchsorted(np.cumsum(rest[2]), POINTS_PER_GROUP, side="right")))
-                yield _cut(rest, 0, full)
-                rest = _cut(rest, full, len(rest[2]))
+            first, last = 0, len(bucket.order)
+            if rest is not None:
+                first = bucket.reach(0, POINTS_PER_GROUP - int(rest[2].sum()))
+                rest = _joined(rest, bucket.cut(0, first))
+                if first == last:
+                    continue
+                yield rest
+            while bucket.points(first, last) > POINTS_PER_GROUP:
+                end = max(first + 1, bucket.reach(first, POINTS_PER_GROUP))
+                yield bucket.cut(first, end)
+                first = end
+            rest = bucket.cut(first, last)
         if rest is not None and len(rest[2]):
             yield rest
 
-    def _bucket(self, k: int, columns: list[str]) -> Group:
-        """One bucket in the order of its names."""
+    def _bucket(self, k: int, columns: list[str]) -> _Bucket:
         uids, tids, sizes = self._take("uid", k), self._take("tid", k), self._take("size", k)
         order = np.lexsort((tids, uids))
-        offsets = np.r_[0, np.cumsum(sizes)].astype(np.int64)
-        values = {name: _gather(self._take(name, k), offsets, order, int(offsets[-1])) for name in columns}
-        return uids[order], tids[order], sizes[order], values
+        return _Bucket(uids, tids, sizes, order, {name: self._take(name, k) for name in columns})
 
     def _append(self, name: str, array: NDArray[Any], ends: Integers) -> None:
         if self._temporary is None:
@@ -118,6 +129,8 @@ class Shuffle:
         """One column of one bucket; it can be taken once."""
         if not self.bits:
             parts = self._held.pop(name, [])
+            if name not in ("uid", "tid", "size"):
+                return parts[0][: self._filled] if parts else np.empty(0, _dtype(name))
             return np.concatenate(parts) if parts else np.empty(0, _dtype(name))
         file = self._files.pop(f"{name}-{k}", None)
         if file is None:
@@ -133,11 +146,26 @@ def _joined(one: Group, other: Group) -> Group:
     return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]), np.concatenate([one[2], other[2]]), values
 
 
-def _cut(group: Group, first: int, last: int) -> Group:
-    """The trips from `first` up to `last`, as views."""
-    uids, tids, sizes, values = group
-    start, end = int(sizes[:first].sum()), int(sizes[:last].sum())
-    return uids[first:last], tids[first:last], sizes[first:last], {name: array[start:end] for name, array in values.items()}
+class _Bucket:
+    """Some trips as they came and the order of their names; points are put in order only when they are cut out."""
+
+    def __init__(self, uids: Words, tids: Words, sizes: Integers, order: Integers, values: dict[str, NDArray[Any]]) -> None:
+        self.uids, self.tids, self.sizes, self.order, self.values = uids, tids, sizes, order, values
+        self.offsets = np.r_[0, np.cumsum(sizes)].astype(np.int64)
+        self.ends = np.r_[0, np.cumsum(sizes[order])].astype(np.int64)
+
+    def points(self, first: int, last: int) -> int:
+        return int(self.ends[last] - self.ends[first])
+
+    def reach(self, first: int, points: int) -> int:
+        """The end of the trips from `first` on that hold at most so many points."""
+        return int(np.searchsorted(self.ends, self.ends[first] + points, side="right")) - 1
+
+    def cut(self, first: int, last: int) -> Group:
+        some = self.order[first:last]
+        n = self.points(first, last)
+        values = {name: _gather(array, self.offsets, some, n) for name, array in self.values.items()}
+        return self.uids[some], self.tids[some], self.sizes[some], values
 
 
 def _dtype(name: str) -> Any:
