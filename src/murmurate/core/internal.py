@@ -69,4 +69,4 @@ class PairingFile:
     def close(self) -> None:
         """Write what was collected."""
         if self._parts:
-            pl.concat(self._parts).write_parquet(self._path)
+            pl.concat(self._parts).write_parquet(self._path, compression="uncompressed")  # random names do not shrink

@@ -123,7 +123,6 @@ def _write(shuffle: Shuffle, path: Path, columns: list[str]) -> None:
         # decimal degrees fill every bit of a float, so compressing them costs time and saves nothing
         compression="NONE",
         use_dictionary=["uid", "tid"],
-        column_encoding={"datetime": "DELTA_BINARY_PACKED"} if "datetime" in columns else {},
         write_statistics=False,
         store_schema=False,
     ) as writer:

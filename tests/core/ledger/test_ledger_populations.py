@@ -178,7 +178,7 @@ def test_no_uid_is_stored(tmp_path):
 
 
 def test_hashes_are_keyed_sorted_and_packed():
-    first, second = hash_people(["a", "b", "a"], b"k" * 32), hash_people(["a", "b"], b"l" * 32)
+    first, second = hash_people(("a", "b", "a"), b"k" * 32), hash_people(("a", "b"), b"l" * 32)
     assert len(first) == 2
     assert overlap(first, second) == 0
     assert list(first) == sorted(first)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ OVERLAP = 0.2
 """From this share of the smaller set on, two files are taken to be about the same people."""
 
 
-def hash_people(uids: Iterable[str], key: bytes) -> Hashes:
+@lru_cache(maxsize=1)  # one release asks for the same people several times
+def hash_people(uids: tuple[str, ...], key: bytes) -> Hashes:
     """HMAC-SHA256 of each uid under the ledger's own key, cut to 64 bits, sorted, each once."""
     digests = b"".join(hmac.digest(key, uid.encode(), "sha256")[:8] for uid in uids)
     return np.unique(np.frombuffer(digests, dtype=">u8").astype(np.uint64))
