@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import polars as pl
+from numba import njit
 
 from murmurate.core.bounding import units_of_trips
 from murmurate.core.guarantee import Unit, UnitName
@@ -163,7 +164,7 @@ class GeoIndTerms:
         """Lattice coordinates: x east and y north on a plane; longitude and latitude in microdegrees else."""
         if isinstance(self.space, Plane):
             return self.space.snap(*self.space.to_xy(lat, lng))
-        return np.rint(lng * MICRO).astype(np.int64), np.rint(lat * MICRO).astype(np.int64)
+        return _microdegrees(lng), _microdegrees(lat)
 
     def _degrees(self, x: Integers, y: Integers) -> tuple[Floats, Floats]:
         if isinstance(self.space, Plane):
@@ -255,3 +256,12 @@ def _nearest_on(roads: RoadNetwork, lat: Floats, lng: Floats) -> tuple[Floats, F
     )
     lat[found], lng[found] = np.rint(road_lat * MICRO) / MICRO, np.rint(road_lng * MICRO) / MICRO
     return lat, lng
+
+
+@njit(cache=True, nogil=True)
+def _microdegrees(degrees: Floats) -> Integers:
+    """The nearest lattice numbers, in one pass."""
+    whole = np.empty(len(degrees), np.int64)
+    for k in range(len(degrees)):
+        whole[k] = np.int64(np.rint(degrees[k] * 1e6))
+    return whole
