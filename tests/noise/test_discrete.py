@@ -9,10 +9,11 @@ from scipy import stats
 from brackets import assert_bracketed, discrete_gaussian_law, discrete_laplace_law
 from murmurate.errors import ParameterError
 from murmurate.noise import gaussian_integers, laplace_integers, secure, seeded
+from murmurate.noise.discrete import SMOOTH_SCALE, discrete_gaussian
 
 SAMPLERS = {
     "laplace": (laplace_integers, discrete_laplace_law()),
-    "gaussian": (gaussian_integers, discrete_gaussian_law()),
+    "gaussian": (discrete_gaussian, discrete_gaussian_law()),
 }
 
 
@@ -93,3 +94,9 @@ def test_senseless_scales_are_refused(name, scale):
 def test_values_that_are_not_safe_integers_are_refused(values):
     with pytest.raises(ParameterError):
         laplace_integers(values, scale=1.0, rng=seeded(1))
+
+
+def test_gaussian_noise_too_coarse_for_its_accountant_is_refused():
+    assert gaussian_integers(zeros(3), scale=SMOOTH_SCALE, rng=seeded(1)).size == 3
+    with pytest.raises(ParameterError, match="lattice steps"):
+        gaussian_integers(zeros(3), scale=SMOOTH_SCALE * 0.99, rng=seeded(1))

@@ -26,6 +26,9 @@ Integers = NDArray[np.int64]
 MAX_SCALE = 2.0**45
 """Noise this wide still fits 64 bits with room for the values."""
 
+SMOOTH_SCALE = 20.0
+"""Steps of deviation from which on discrete Gaussian noise is, to an accountant of the continuous law, the same thing."""
+
 _AT_ONCE = 100_000
 _WORDS_AT_ONCE = 1 << 16
 _RESERVE = 4096
@@ -51,8 +54,19 @@ def laplace_integers(values: Integers, *, scale: float, rng: Randomness) -> Inte
 def gaussian_integers(values: Integers, *, scale: float, rng: Randomness) -> Integers:
     """Values plus independent noise of P(z) proportional to exp(-z^2/(2 scale^2)).
 
-    Guarantee: with L2 sensitivity s the result is (s/scale)^2/2-zCDP; accountants take scale/s as noise multiplier.
+    Guarantee: with L2 sensitivity s the result is (s/scale)^2/2-zCDP; accountants take scale/s as noise multiplier, so a
+    scale under `SMOOTH_SCALE` steps, where the discrete law is not yet the one they know, is refused.
     """
+    if scale < SMOOTH_SCALE:
+        raise ParameterError(
+            f"Gaussian noise needs a deviation of at least {SMOOTH_SCALE:g} lattice steps; got {scale:g}. "
+            "Use finer fixed point, or a smaller epsilon."
+        )
+    return discrete_gaussian(values, scale=scale, rng=rng)
+
+
+def discrete_gaussian(values: Integers, *, scale: float, rng: Randomness) -> Integers:
+    """As `gaussian_integers` at any scale, (s/scale)^2/2-zCDP and no more: accountants of the continuous law do not know it."""
     values = _checked(values, scale)
     if not rng.seeded:
         return _by_opendp(values, scale, "make_gaussian")
