@@ -44,7 +44,7 @@ def show(
                     spent.spent.kind,
                     spent.spent.unit,
                     spent.spent,
-                    spent.limit or "no limit",
+                    spent.ceiling,
                     spent.remaining or "",
                     spent.n_charges,
                 )
@@ -176,7 +176,12 @@ def _amount(amount: object) -> dict[str, object] | None:
 
 def _account(spent: object) -> dict[str, object]:
     values = vars(spent)
-    return {"spent": _amount(values["spent"]), "limit": _amount(values["limit"]), "charges": values["n_charges"]}
+    return {
+        "spent": _amount(values["spent"]),
+        "limit": _amount(values["limit"]),
+        "closed": values["closed"],
+        "charges": values["n_charges"],
+    }
 
 
 def _details(details: dict[str, object]) -> str:

@@ -354,5 +354,5 @@ def _announce(made: Release, book: Ledger | None, name: str | None, json: bool) 
     if book and name:
         typer.echo(f"Ledger:   {book.url}, population {name!r}")
         for account in book.spent(name):
-            left = f"{account.remaining} left of {account.limit}" if account.limit else "no limit"
+            left = f"{account.remaining} left of {account.limit}" if account.limit else account.ceiling
             typer.echo(f"          {account.spent} spent; {left}")

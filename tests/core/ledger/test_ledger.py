@@ -100,6 +100,8 @@ def test_a_limit_on_people_closes_trips_until_they_have_their_own(ledger):
     charge(ledger, DP(epsilon=0.2, unit=USER), "r1")
     with pytest.raises(InsufficientBudget):
         charge(ledger, DP(epsilon=0.1, unit=TRIP), "r2")
+    shown = {line.spent.unit: line.ceiling for line in ledger.spent("town")}
+    assert "epsilon 0.3" in shown["trip"] and shown["user_day"] == "closed until it gets a limit"
 
 
 def test_a_coarser_unit_than_any_limited_needs_a_limit_of_its_own(ledger):

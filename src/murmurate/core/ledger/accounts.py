@@ -72,6 +72,13 @@ class Spent:
     spent: Amount
     limit: Amount | None
     n_charges: int
+    closed: bool = False
+    """No limit of its own while another unit of the kind has one: nothing can be charged for this unit itself."""
+
+    @property
+    def ceiling(self) -> str:
+        """The limit in words."""
+        return str(self.limit) if self.limit else "closed until it gets a limit" if self.closed else "no limit"
 
     @property
     def remaining(self) -> Amount | None:

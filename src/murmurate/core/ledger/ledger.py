@@ -196,8 +196,12 @@ class Ledger:
             found = populations.named(state, population)
             charges, limits = {key: tuple(value) for key, value in found.charges.items()}, found.limit_amounts()
         accounts = [(kind, unit) for kind in SUMMED for unit in FINER["user"]]
+        limited = {kind for kind, _ in limits}
         return [
-            standing(account, charges.get(account, ()), limits.get(account))
+            replace(
+                standing(account, charges.get(account, ()), limits.get(account)),
+                closed=account not in limits and account[0] in limited,
+            )
             for account in accounts
             if account in charges or account in limits
         ]
