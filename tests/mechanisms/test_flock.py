@@ -41,10 +41,10 @@ def test_an_accountant_finds_no_more_than_was_promised(options):
 
 
 @pytest.mark.parametrize("hours", [1, 24])
-@pytest.mark.parametrize("block", [1, 3])
+@pytest.mark.parametrize("counted", [False, True])
 @pytest.mark.parametrize("timed", [False, True])
-def test_shares_never_exceed_the_budget(hours, block, timed):
-    parts = rules.shares(hours=hours, block=block, timed=timed)
+def test_shares_never_exceed_the_budget(hours, counted, timed):
+    parts = rules.shares(hours=hours, counted=counted, timed=timed)
     assert parts["n"] == rules.COUNT_SHARE
     assert 0.999 < sum(parts.values()) <= 1 + 1e-12
 
@@ -103,12 +103,12 @@ def test_audit_and_a_twin_that_reads_one_raw_table(monkeypatch, broken):
     frame = Frame(grid=GRID, block=1, reach=3, hours=1, max_cells=100)
     tracks = [reading.read(trips, frame, slot_s=60) for trips in both]
     zones = Zones(np.arange(GRID.n_cells) * 4 // GRID.n_cells, 2, 2, 0, 2)
-    names = tuple(rules.shares(hours=1, block=1, timed=False))
+    names = tuple(rules.shares(hours=1, counted=True, timed=False))
 
     def answers(side, rng):
         counting = counter(asked.noise(), rng)
         counting.count(both[side].n_trips)
-        counting.shares = rules.shares(hours=1, block=1, timed=False)
+        counting.shares = rules.shares(hours=1, counted=True, timed=False)
         counting.tables(names, tracks[side], frame, zones)
         return counting.answers
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,19 +9,11 @@ import numpy as np
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.flock.ends_pool import EndsPool
 from murmurate.mechanisms.flock.frame import Frame
+from murmurate.mechanisms.flock.gravity import fine_in, within
 from murmurate.mechanisms.flock.places import Flags, lengthened, scattered, smoothed
-from murmurate.mechanisms.flock.tables import (
-    APART_EDGES,
-    DIAMETERS,
-    GROWTH,
-    LENGTH_EDGES,
-    SHAPE_STEP,
-    SHORTEST_M,
-    diameter_bin,
-    diameter_middle_m,
-)
+from murmurate.mechanisms.flock.shapes import Shapes
+from murmurate.mechanisms.flock.tables import diameter_bin
 from murmurate.mechanisms.flock.tracks import Tracks, measured, taken
-from murmurate.synthesis.ends import draw_within
 from murmurate.synthesis.moves import MoveWeights
 from murmurate.synthesis.paths import sample_paths
 from murmurate.synthesis.sequences import CellTrips
@@ -31,12 +22,8 @@ from murmurate.synthesis.sizes import Sizes
 TRIES = 16
 COARSE_TRIES = 6
 TURNING_TRIES = 24
-ROWS = -(-DIAMETERS // SHAPE_STEP)
-LONGEST_RATIO = 8.0
 CELLS_LONG = 1.15
 """Widths of a cell that a path goes for each cell it visits."""
-
-Draw = Callable[[int, np.random.Generator], tuple[Integers, Integers, Integers]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,34 +39,46 @@ class BaseLaw:
     """[walked cell]"""
     inside: Floats
     """[fine cell] where in a walked cell a trip passes."""
-    shape: Floats
-    """[diameter row, distance of ends over diameter, length over diameter]"""
+    shapes: Shapes
     repeats: Floats
     """[diameter bin] share of trips that repeat a point."""
 
-    def draw(self, n: int, generator: np.random.Generator, ends: Draw | None = None) -> Tracks:
-        """`n` candidates; `ends` draws triples of another law of the same cells, such as one with a condition."""
+    @property
+    def counted(self) -> bool:
+        """Whether steps and sizes have tables of their own; otherwise ways are made to be as far and as long as wanted."""
+        return self.sizes is not None
+
+    def draw(self, n: int, generator: np.random.Generator, pool: EndsPool | None = None) -> Tracks:
+        """`n` candidates; `pool` holds other ends in the same cells, such as those that meet a condition."""
         frame = self.frame
-        source, destination, hour = (ends or self.ends.sample)(n, generator)
-        first, last = self._within(source, generator), self._within(destination, generator)
-        apart_m = np.hypot(last[0] - first[0], last[1] - first[1]) * frame.grid.cell_m
-        diameter_m, length_m = self._wanted(apart_m, generator)
+        drawn = (pool or self.ends).sample(n, generator)
+        source, destination, hour = drawn.source, drawn.destination, drawn.hour
+        if drawn.ways is None:
+            first, last = within(frame, source, generator), within(frame, destination, generator)
+            apart_m = np.hypot(last[0] - first[0], last[1] - first[1]) * frame.grid.cell_m
+            diameter_m, length_m = self.shapes.given_apart(apart_m, generator)
+        else:
+            ways = drawn.ways.moved(frame.top, generator)
+            first, last = (ways.first_y, ways.first_x), (ways.last_y, ways.last_x)
+            apart_m = np.hypot(last[0] - first[0], last[1] - first[1]) * frame.grid.cell_m
+            diameter_m, length_m = ways.diameter_m, ways.length_m
         start, stop = frame.walked_of(source), frame.walked_of(destination)
         size = self._size(start, stop, hour, length_m, generator)
         # with sizes counted, detours are walked until the size is right; without them they need somewhere to turn
-        turns = (diameter_m > np.maximum(1.3 * apart_m, 1.5 * frame.walked_m)) & (self.sizes is None)
+        turns = (diameter_m > np.maximum(1.3 * apart_m, 1.5 * frame.walked_m)) & (not self.counted)
         turning = self._turning(first, last, diameter_m, turns, generator)
-        stays = (start == stop) & ~turns & ((size == 1) if frame.block == 1 else True)
+        stays = (start == stop) & ~turns & ((size == 1) if self.counted else True)
         walks = self._walk(start, stop, turning, turns, stays, size, hour, generator)
         y, x = self._points(walks, first, last, generator)
         y, x = smoothed(walks.cells, walks.offsets, y, x, generator.random(n), (frame.columns, frame.block))
         offsets = walks.offsets
         if stays.any():
-            last, diameter_m, length_m = self._near(stays, first, last, diameter_m, length_m, generator)
+            if drawn.ways is None:
+                last, diameter_m, length_m = self._near(stays, first, last, diameter_m, length_m, generator)
+                destination = np.where(stays, frame.fine_at(*last), destination)
             wide, ratio = diameter_m / frame.grid.cell_m, length_m / diameter_m
             y, x, offsets = scattered(y, x, offsets, stays, (*first, *last), wide, ratio, generator)
-            destination = np.where(stays, frame.fine_at(*last), destination)
-        if frame.block > 1:
+        if not self.counted:
             y, x, offsets = lengthened(y, x, offsets, length_m / frame.grid.cell_m, ~stays, generator)
         y, x = np.clip(y, 0.0, frame.top[0]), np.clip(x, 0.0, frame.top[1])
         y, x, offsets = self._repeat(y, x, offsets, diameter_m, generator)
@@ -94,30 +93,6 @@ class BaseLaw:
         cells = np.floor(length_m / (CELLS_LONG * self.frame.walked_m) + generator.random(len(start)))
         return 1 + np.minimum(cells.astype(np.int64), self.frame.max_cells)
 
-    def _within(self, cell: Integers, generator: np.random.Generator) -> tuple[Floats, Floats]:
-        row, column = np.divmod(cell, self.frame.grid.columns)
-        # the last row and column are cut at the edge of the box
-        height, width = np.minimum(self.frame.top[0] - row, 1.0), np.minimum(self.frame.top[1] - column, 1.0)
-        return row + height * generator.random(len(cell)), column + width * generator.random(len(cell))
-
-    def _wanted(self, apart_m: Floats, generator: np.random.Generator) -> tuple[Floats, Floats]:
-        """A diameter and a length for each distance of the ends."""
-        edges = row_edges_m()
-        middle = np.sqrt(edges[1:] * edges[:-1])
-        ratio_width = np.diff([0.0, *APART_EDGES, 1.0])
-        law = self.shape.sum(axis=2) / np.maximum(self.shape.sum(), 1e-9)
-        weights = np.zeros((DIAMETERS, ROWS))
-        for at, apart in enumerate(diameter_middle_m()):
-            ratio = np.minimum(apart / middle, 1.0)
-            column = np.searchsorted(APART_EDGES, ratio)
-            possible = edges[1:] > apart
-            weights[at] = possible * (law[np.arange(ROWS), column] / (ratio_width[column] * middle) + 1e-15)
-            weights[at, min(at // SHAPE_STEP, ROWS - 1)] += 1e-15
-        row = draw_within(weights, diameter_bin(apart_m), generator)
-        diameter = np.maximum(edges[row] * (edges[row + 1] / edges[row]) ** generator.random(len(row)), apart_m)
-        column = np.searchsorted(APART_EDGES, np.minimum(apart_m / diameter, 1.0))
-        return diameter, diameter * self._ratio(row, column, generator)
-
     def _near(  # noqa: PLR0917
         self,
         stays: Flags,
@@ -129,32 +104,15 @@ class BaseLaw:
     ) -> tuple[tuple[Floats, Floats], Floats, Floats]:
         """For trips that stay: a diameter first, then their second end as near as that says, then a length."""
         which = np.flatnonzero(stays)
-        edges, apart_edges = row_edges_m(), np.array([0.0, *APART_EDGES, 1.0])
-        law = (
-            self.shape.sum(axis=2) * (edges[:-1] < 1.2 * self.frame.walked_m)[:, None] + 1e-9 * (np.arange(ROWS) == 0)[:, None]
-        )
-        row, column = np.divmod(
-            draw_within(law.reshape(1, -1), np.zeros(len(which), dtype=np.int64), generator), len(APART_EDGES) + 1
-        )
-        wide = edges[row] * (edges[row + 1] / edges[row]) ** generator.random(len(which))
-        ratio = apart_edges[column] + np.diff(apart_edges)[column] * generator.random(len(which))
-        ratio = np.where(column == len(APART_EDGES), np.where(generator.random(len(which)) < 0.7, 1.0, ratio), ratio)
+        wide, apart_m, long_m = self.shapes.within(len(which), 1.2 * self.frame.walked_m, generator)
         north, east = last[0][which] - first[0][which], last[1][which] - first[1][which]
-        scale = wide * ratio / self.frame.grid.cell_m / np.maximum(np.hypot(north, east), 1e-9)
+        scale = apart_m / self.frame.grid.cell_m / np.maximum(np.hypot(north, east), 1e-9)
         moved = last[0].copy(), last[1].copy()
         moved[0][which] = np.clip(first[0][which] + north * scale, 0.0, self.frame.top[0])
         moved[1][which] = np.clip(first[1][which] + east * scale, 0.0, self.frame.top[1])
         diameter_m, length_m = diameter_m.copy(), length_m.copy()
-        diameter_m[which] = wide
-        length_m[which] = wide * self._ratio(row, column, generator)
+        diameter_m[which], length_m[which] = wide, long_m
         return moved, diameter_m, length_m
-
-    def _ratio(self, row: Integers, column: Integers, generator: np.random.Generator) -> Floats:
-        """Length over diameter."""
-        edges = np.array([1.0, *LENGTH_EDGES, LONGEST_RATIO])
-        flat = self.shape.reshape(-1, len(LENGTH_EDGES) + 1) + 1e-9
-        bin_ = draw_within(flat, row * (len(APART_EDGES) + 1) + column, generator)
-        return np.asarray(edges[bin_] + np.diff(edges)[bin_] * generator.random(len(row)))
 
     def _turning(
         self,
@@ -227,23 +185,10 @@ class BaseLaw:
         self, walks: CellTrips, first: tuple[Floats, Floats], last: tuple[Floats, Floats], generator: np.random.Generator
     ) -> tuple[Floats, Floats]:
         """A place in every visited cell; the ends at theirs."""
-        fine = self._fine_in(walks.cells, generator)
-        y, x = self._within(fine, generator)
+        y, x = within(self.frame, fine_in(self.frame, self.inside, walks.cells, generator), generator)
         for at, (end_y, end_x) in ((walks.offsets[:-1], first), (walks.offsets[1:] - 1, last)):
             y[at], x[at] = end_y, end_x
         return y, x
-
-    def _fine_in(self, walked: Integers, generator: np.random.Generator) -> Integers:
-        """A fine cell of each walked cell, by what the noisy ends say about the fine cells."""
-        if self.frame.block == 1:
-            return walked
-        of_fine = self.frame.walked_of(np.arange(self.frame.grid.n_cells))
-        order = np.argsort(of_fine, kind="stable")
-        mass = np.cumsum(self.inside[order])
-        bounds = np.searchsorted(of_fine[order], np.arange(self.frame.n_walked + 1))
-        before = np.concatenate([[0.0], mass])[bounds]
-        at = before[walked] + generator.random(len(walked)) * (before[walked + 1] - before[walked])
-        return order[np.clip(np.searchsorted(mass, at, side="right"), bounds[walked], bounds[walked + 1] - 1)]
 
     def _repeat(
         self, y: Floats, x: Floats, offsets: Integers, diameter_m: Floats, generator: np.random.Generator
@@ -256,12 +201,6 @@ class BaseLaw:
         copies[which[twice]] = 2
         index = np.repeat(np.arange(len(y)), copies)
         return y[index], x[index], offsets + np.concatenate([[0], np.cumsum(twice)])
-
-
-def row_edges_m() -> Floats:
-    """Edges of the rows of the shape table."""
-    upper = SHORTEST_M * GROWTH ** (np.arange(1, ROWS + 1) * SHAPE_STEP - 1)
-    return np.concatenate([[0.2 * SHORTEST_M], upper])
 
 
 def _joined(

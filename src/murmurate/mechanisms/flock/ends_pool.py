@@ -3,19 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.flock.frame import Frame
+from murmurate.mechanisms.flock.gravity import fit_gravity, placed
+from murmurate.mechanisms.flock.shapes import Shapes
 from murmurate.mechanisms.flock.tables import DIAMETERS, End, Parts, Zones, diameter_bin, end_bins
 from murmurate.mechanisms.flock.tilt import Answer, fit_pulls, log_weights
-from murmurate.synthesis.ends import Ends
-from murmurate.synthesis.measure import ONE
+from murmurate.synthesis.ends import Ends, draw_within
+from murmurate.synthesis.measure import ONE, parts_of_trips
+from murmurate.synthesis.moves import Norm
 
 TABLES = ("pairs", "pairs_hour", "source_hour", "destination_hour")
+
+
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """Places of both ends in fine cells, and how far and how long the way between them goes."""
+
+    first_y: Floats
+    first_x: Floats
+    last_y: Floats
+    last_x: Floats
+    diameter_m: Floats
+    length_m: Floats
+
+    def take(self, at: Integers | NDArray[np.bool_]) -> Ways:
+        return Ways(*(getattr(self, field.name)[at] for field in fields(self)))
+
+    def moved(self, top: tuple[float, float], generator: np.random.Generator) -> Ways:
+        """Both ends moved by the same amount, each within its fine cell and the box, so that no two draws are the same."""
+        places = []
+        for one, other, edge in ((self.first_y, self.last_y, top[0]), (self.first_x, self.last_x, top[1])):
+            least = np.maximum(np.floor(one) - one, np.floor(other) - other)
+            most = np.minimum(np.minimum(np.floor(one) + 1, edge) - one, np.minimum(np.floor(other) + 1, edge) - other)
+            by = least + np.maximum(most - least, 0.0) * generator.random(len(one))
+            places.append((one + by, other + by))
+        (first_y, last_y), (first_x, last_x) = places
+        return Ways(first_y, first_x, last_y, last_x, self.diameter_m, self.length_m)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnEnds:
+    """Fine cells of both ends and hours of drawn trips, and their ways where these were drawn first."""
+
+    source: Integers
+    destination: Integers
+    hour: Integers
+    ways: Ways | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,38 +65,97 @@ class EndsPool:
     destination: Integers
     hour: Integers
     cumulative: Floats
+    ways: Ways | None = None
 
-    def sample(self, n: int, generator: np.random.Generator) -> tuple[Integers, Integers, Integers]:
-        """`n` triples."""
+    def sample(self, n: int, generator: np.random.Generator) -> DrawnEnds:
+        """`n` of them, by weight."""
         at = np.searchsorted(self.cumulative, generator.random(n) * self.cumulative[-1], side="right")
         at = np.minimum(at, len(self.cumulative) - 1)
-        return self.source[at], self.destination[at], self.hour[at]
+        ways = None if self.ways is None else self.ways.take(at)
+        return DrawnEnds(self.source[at], self.destination[at], self.hour[at], ways)
 
     def where(self, keep: NDArray[np.bool_]) -> EndsPool:
-        """The triples that meet a condition."""
+        """Those that meet a condition."""
         weight = np.diff(self.cumulative, prepend=0.0)[keep]
-        return EndsPool(self.source[keep], self.destination[keep], self.hour[keep], np.cumsum(weight))
+        ways = None if self.ways is None else self.ways.take(keep)
+        return EndsPool(self.source[keep], self.destination[keep], self.hour[keep], np.cumsum(weight), ways)
 
 
-def fit_pool(  # noqa: PLR0917
+def independent_pool(  # noqa: PLR0917
     ends: Ends, answers: Mapping[str, Answer], frame: Frame, zones: Zones, n: float, size: int, generator: np.random.Generator
 ) -> EndsPool:
     """Draw independent ends, and weigh them until pairs, hours and distances are those of the noisy tables."""
     source, destination, hour = ends.sample(size, generator)
-    pairs = answers["pairs"]
-    table = pairs.noisy.reshape(2**zones.pairs, -1)
-    deviation = pairs.deviation * len(table) ** 0.5
-    asked = {name: answers[name] for name in (*TABLES, "apart") if name in answers}
-    asked["sources"] = Answer(table.sum(axis=1), deviation)
-    asked["destinations"] = Answer(table.sum(axis=0), deviation)
-    trip = np.arange(size, dtype=np.int64)
-    full = np.full(size, ONE, dtype=np.int64)
-    bins = end_bins(End(source, destination, hour), frame, zones, set(asked))
-    shown = {name: Parts(trip, at, full, n_bins) for name, (at, n_bins) in bins.items()}
-    shown["apart"] = Parts(trip, diameter_bin(_apart_m(source, destination, frame, generator)), full, DIAMETERS)
-    pulls = fit_pulls(shown, asked, n, size)
-    weight = np.exp(log_weights(shown, pulls, size, most=6.0))
+    apart = diameter_bin(_apart_m(source, destination, frame, generator))
+    trip, full = np.arange(size, dtype=np.int64), np.full(size, ONE, dtype=np.int64)
+    distances = {"apart": (Parts(trip, apart, full, DIAMETERS), answers["apart"])}
+    weight = _weights(End(source, destination, hour), distances, answers, frame, zones, n)
     return EndsPool(source, destination, hour, np.cumsum(weight))
+
+
+def gravity_pool(  # noqa: PLR0917
+    shapes: Shapes,
+    inside: Floats,
+    hours: tuple[Floats, Floats],
+    answers: Mapping[str, Answer],
+    frame: Frame,
+    zones: Zones,
+    norm: Norm,
+    n: float,
+    size: int,
+    generator: np.random.Generator,
+) -> EndsPool:
+    """Draw how far trips go, then ends that far apart, then an hour; weigh them until pairs, ends and hours agree.
+
+    `inside` is the belief about ends by fine cell, `hours` that about [fine zone, hour] of either end.
+    """
+    walked: Floats = np.bincount(
+        frame.walked_of(np.arange(frame.grid.n_cells)), weights=inside, minlength=frame.n_walked
+    ).astype(float)
+    gravity = fit_gravity(frame, walked, shapes.apart(generator))
+    diameter_m, apart_m, length_m = shapes.draw(size, generator)
+    first, last = gravity.sample(apart_m, generator)
+    first_y, first_x, last_y, last_x = placed(frame, inside, first, last, apart_m, generator)
+    source, destination = frame.fine_at(first_y, first_x), frame.fine_at(last_y, last_x)
+    hour = np.zeros(size, dtype=np.int64)
+    if frame.hours > 1:
+        by_hour = [table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12) for table in hours]
+        whole = np.maximum((hours[0] + hours[1]).sum(axis=0), 1e-9)
+        given = by_hour[0][zones.zone[source]] * by_hour[1][zones.zone[destination]] / (whole / whole.sum())
+        hour = draw_within(given + 1e-12, np.arange(size, dtype=np.int64), generator)
+    extra = {}
+    if "ends" in answers:
+        both, owner = np.column_stack([source, destination]).ravel(), np.repeat(np.arange(size, dtype=np.int64), 2)
+        ends = Parts(*parts_of_trips(frame.walked_of(both), owner, frame.n_walked, norm=norm), frame.n_walked)
+        extra["ends"] = (ends, answers["ends"])
+    weight = _weights(End(source, destination, hour), extra, answers, frame, zones, n)
+    ways = Ways(first_y, first_x, last_y, last_x, diameter_m, length_m)
+    return EndsPool(source, destination, hour, np.cumsum(weight), ways)
+
+
+def _weights(  # noqa: PLR0917
+    drawn: End,
+    extra: Mapping[str, tuple[Parts, Answer]],
+    answers: Mapping[str, Answer],
+    frame: Frame,
+    zones: Zones,
+    n: float,
+) -> Floats:
+    """Of drawn ends, so that they show the tables over ends and those given beside them."""
+    size = len(drawn.source)
+    asked = {name: answers[name] for name in TABLES if name in answers}
+    if "pairs" in answers:
+        table = answers["pairs"].noisy.reshape(2**zones.pairs, -1)
+        deviation = answers["pairs"].deviation * len(table) ** 0.5
+        asked["sources"] = Answer(table.sum(axis=1), deviation)
+        asked["destinations"] = Answer(table.sum(axis=0), deviation)
+    trip, full = np.arange(size, dtype=np.int64), np.full(size, ONE, dtype=np.int64)
+    bins = end_bins(drawn, frame, zones, set(asked))
+    shown = {name: Parts(trip, at, full, n_bins) for name, (at, n_bins) in bins.items()}
+    for name, (part, answer) in extra.items():
+        shown[name], asked[name] = part, answer
+    pulls = fit_pulls(shown, asked, n, size)
+    return np.exp(log_weights(shown, pulls, size, most=6.0))
 
 
 def _apart_m(source: Integers, destination: Integers, frame: Frame, generator: np.random.Generator) -> Floats:

@@ -11,13 +11,14 @@ import numpy as np
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
-from murmurate.mechanisms.flock.base_law import ROWS, BaseLaw, row_edges_m
-from murmurate.mechanisms.flock.ends_pool import fit_pool
+from murmurate.mechanisms.flock.base_law import BaseLaw
+from murmurate.mechanisms.flock.ends_pool import EndsPool, gravity_pool, independent_pool
 from murmurate.mechanisms.flock.frame import Frame
 from murmurate.mechanisms.flock.pace import Pace, fit_pace, pace_bins
 from murmurate.mechanisms.flock.reading import read
-from murmurate.mechanisms.flock.rules import COUNT_SHARE, block_of, depths, shares, trips_needed
-from murmurate.mechanisms.flock.tables import APART_EDGES, DIAMETERS, LENGTH_EDGES, Zones, diameter_bin, parts
+from murmurate.mechanisms.flock.rules import COUNT_SHARE, block_of, depths, shares, steps_counted, trips_needed
+from murmurate.mechanisms.flock.shapes import Shapes, believed_shapes
+from murmurate.mechanisms.flock.tables import Zones, parts
 from murmurate.mechanisms.flock.tilt import Answer, fit_pulls
 from murmurate.mechanisms.flock.tracks import Tracks
 from murmurate.spaces.grid import Grid
@@ -117,7 +118,7 @@ def fit(
     n = counting.count(inside.n_trips)
     _refuse_too_few(n, noise)
     block = block_of(grid, n, noise)
-    counting.shares = shares(hours=hours, block=block, timed=inside.has_time)
+    counting.shares = shares(hours=hours, counted=steps_counted(n, block, noise), timed=inside.has_time)
     reach = (
         reach_of(cell_m=grid.cell_m * block, max_speed_kmh=max_speed_kmh, slot_s=slot_s) if inside.has_time else UNTIMED_REACH
     )
@@ -131,14 +132,12 @@ def fit(
     zone = zones_of_equal_mass(cells, rows=grid.rows, columns=grid.columns, depth=depth["fine"])
     zones = Zones(zone, **depth)
     counting.tables(("source_hour", "destination_hour", "pairs", "pairs_hour", "flows"), tracks, frame, zones)
-    if "apart" not in counting.answers:
-        counting.answers["apart"] = _apart(counting.answers["shape"])
     pace = _pace(counting, inside, tracks, hours) if inside.has_time else None
     n = counting.refined_n()
     generator = rng.generator()
-    law = _base_law(counting.answers, frame, zones, cells * (n / max(cells.sum(), 1e-9)), n, generator)
+    law = _base_law(counting.answers, frame, zones, cells * (n / max(cells.sum(), 1e-9)), n, counting.norm, generator)
     pool = int(np.clip(2 * n, *POOL))
-    law = _calibrated(law, counting.answers, counting.norm, n, pool if block == 1 else min(pool, COARSE_POOL), generator)
+    law = _calibrated(law, counting.answers, counting.norm, n, pool if law.counted else min(pool, COARSE_POOL), generator)
     names = [name for name in TILTED if name in counting.answers]
     shown = parts(names, law.draw(pool, generator), frame, zones, counting.norm)
     pulls = fit_pulls(shown, counting.answers, n, pool)
@@ -160,17 +159,16 @@ def _refuse_too_few(n: float, noise: Noise) -> None:
 def _pace(counting: Counting, inside: Trips, tracks: Tracks, hours: int) -> Pace:
     first, last = inside.offsets[:-1], inside.offsets[1:] - 1
     counting.bins(pace_bins(tracks, (inside.time_us[last] - inside.time_us[first]) / 1e6, hours))
-    by_hour = counting.answers["pace_hour"].noisy if "pace_hour" in counting.answers else None
-    return fit_pace(counting.answers["pace"].noisy, by_hour, counting.answers["pace"].deviation, hours)
+    return fit_pace(counting.answers["pace"], counting.answers.get("pace_hour"), hours)
 
 
 def _base_law(  # noqa: PLR0917
-    answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats, n: float, generator: np.random.Generator
+    answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats, n: float, norm: Norm, generator: np.random.Generator
 ) -> BaseLaw:
-    ends = fit_pool(
-        _ends(answers, frame, zones, cells, n), answers, frame, zones, n, int(np.clip(10 * n, *ENDS_POOL)), generator
-    )
-    source, destination, hour = ends.sample(DRAWN_ENDS, generator)
+    shapes = believed_shapes(answers["diameter"], answers["shape"])
+    ends = _pool(answers, frame, zones, shapes, cells, n, norm, generator)
+    drawn_ends = ends.sample(DRAWN_ENDS, generator)
+    source, destination, hour = drawn_ends.source, drawn_ends.destination, drawn_ends.hour
     n_rings = n_rings_of(frame.rows, frame.columns)
     ring = rings(frame.walked_of(source), frame.walked_of(destination), frame.columns)
     drawn = np.bincount(ring * frame.hours + hour, minlength=n_rings * frame.hours)
@@ -201,28 +199,51 @@ def _base_law(  # noqa: PLR0917
         by_diameter[:, 1], np.maximum(by_diameter.sum(axis=1), 0) * share + 1e-6, deviation=answers["diameter"].deviation
     )
     repeats = np.clip(repeated / np.maximum(by_diameter.sum(axis=1), answers["diameter"].deviation), 0.0, 1.0)
-    return BaseLaw(frame, ends, weights, sizes, visits, cells, _shape(answers["shape"], by_diameter), repeats)
+    return BaseLaw(frame, ends, weights, sizes, visits, cells, shapes, repeats)
+
+
+def _pool(  # noqa: PLR0917
+    answers: dict[str, Answer],
+    frame: Frame,
+    zones: Zones,
+    shapes: Shapes,
+    cells: Floats,
+    n: float,
+    norm: Norm,
+    generator: np.random.Generator,
+) -> EndsPool:
+    size = int(np.clip(10 * n, *ENDS_POOL))
+    if "apart" in answers:
+        return independent_pool(_ends(answers, frame, zones, cells, n), answers, frame, zones, n, size, generator)
+    hours = _zone_hours(answers, frame, zones, cells)
+    return gravity_pool(shapes, cells, hours, answers, frame, zones, norm, n, size, generator)
+
+
+def _zone_hours(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats) -> tuple[Floats, Floats]:
+    """[fine zone, hour] of both ends."""
+    by_zone: Floats = np.bincount(zones.zone, weights=cells, minlength=2**zones.fine).astype(np.float64)
+    both = []
+    for name in ("source_hour", "destination_hour"):
+        if name not in answers:
+            both.append(filled(by_zone[:, None].copy(), by_zone))
+            continue
+        noisy = answers[name].noisy.reshape(-1, frame.hours)
+        both.append(filled(believed_zone_hour(noisy, by_zone, answers[name].deviation), by_zone))
+    return both[0], both[1]
 
 
 def _ends(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats, n: float) -> Ends:
-    hours = frame.hours
-    by_zone: Floats = np.bincount(zones.zone, weights=cells, minlength=2**zones.fine).astype(np.float64)
     pairs = answers["pairs"].noisy.reshape(2**zones.pairs, -1)
-    if hours == 1:
-        zone_hour = filled(by_zone[:, None].copy(), by_zone)
-        coarse = coarsen(zone_hour, zones.pairs)[:, 0]
+    both = _zone_hours(answers, frame, zones, cells)
+    if frame.hours == 1:
+        coarse = coarsen(both[0], zones.pairs)[:, 0]
         prior = np.outer(coarse, coarse) / max(coarse.sum(), 1e-9)
-        joint = prior[:, :, None]
-        return Ends(joint, zone_hour, zone_hour, cells, cells, zones.zone, n)
-    both = []
-    for name in ("source_hour", "destination_hour"):
-        noisy = answers[name].noisy.reshape(-1, hours)
-        both.append(filled(believed_zone_hour(noisy, by_zone, answers[name].deviation), by_zone))
+        return Ends(prior[:, :, None], *both, cells, cells, zones.zone, n)
     joint = joint_of(
         coarsen(both[0], zones.pairs),
         coarsen(both[1], zones.pairs),
         pairs,
-        answers["pairs_hour"].noisy.reshape(2**zones.pairs_hour, 2**zones.pairs_hour, hours),
+        answers["pairs_hour"].noisy.reshape(2**zones.pairs_hour, 2**zones.pairs_hour, frame.hours),
         (answers["pairs"].deviation, answers["pairs_hour"].deviation),
     )
     return Ends(joint, both[0], both[1], cells, cells, zones.zone, n)
@@ -248,31 +269,6 @@ def _believed_ends(answers: dict[str, Answer], frame: Frame) -> Floats:
     of_fine = frame.walked_of(np.arange(frame.grid.n_cells))
     within = np.bincount(of_fine, weights=fine, minlength=frame.n_walked)
     return np.asarray(fine * (walked / np.maximum(within, 1e-12))[of_fine])
-
-
-def _apart(shape: Answer) -> Answer:
-    """Distances of the ends as the shapes have them: a fixed mixture of its bins, with the noise that gives."""
-    edges = row_edges_m()
-    ratios = np.array([0.0, *APART_EDGES, 1.0])
-    within = (np.arange(32) + 0.5) / 32
-    mixture = np.zeros((DIAMETERS, ROWS, len(APART_EDGES) + 1))
-    for row in range(ROWS):
-        diameter = edges[row] * (edges[row + 1] / edges[row]) ** within
-        for column in range(len(APART_EDGES) + 1):
-            apart = np.outer(diameter, ratios[column] + (ratios[column + 1] - ratios[column]) * within)
-            mixture[:, row, column] = np.bincount(diameter_bin(apart.ravel()), minlength=DIAMETERS) / apart.size
-    noisy = shape.noisy.reshape(ROWS, len(APART_EDGES) + 1, -1)
-    spread = np.sqrt((mixture**2).sum(axis=(1, 2)).mean() * noisy.shape[2])
-    return Answer(np.einsum("brc,rcl->b", mixture, noisy), shape.deviation * float(spread))
-
-
-def _shape(answer: Answer, by_diameter: Floats) -> Floats:
-    """[diameter row, ends, length]: shrunk towards the product of its diameter and of the ratios of all."""
-    noisy = answer.noisy.reshape(ROWS, len(APART_EDGES) + 1, len(LENGTH_EDGES) + 1)
-    rows = nonnegative(by_diameter.sum(axis=1)).reshape(DIAMETERS // 2, 2).sum(axis=1)
-    ratios = nonnegative(noisy.sum(axis=0))
-    prior = rows[:, None, None] * (ratios / max(ratios.sum(), 1e-9))[None] + 1e-6
-    return shrink(noisy, prior, deviation=answer.deviation) + 1e-3 * prior
 
 
 def _calibrated(  # noqa: PLR0917

@@ -101,8 +101,8 @@ class FlockModel:
     def _tracks(self, n: int, ends: EndsPool, generator: np.random.Generator) -> Tracks:
         fitted = self.fitted
         law = fitted.law
-        times = CANDIDATES["fine" if law.frame.block == 1 else "coarse"]
-        candidates = law.draw(times * n, generator, ends.sample)
+        times = CANDIDATES["fine" if law.counted else "coarse"]
+        candidates = law.draw(times * n, generator, ends)
         shown = parts(list(fitted.pulls), candidates, law.frame, fitted.zones, fitted.norm)
         chosen = np.sort(resample(log_weights(shown, fitted.pulls, candidates.n), n, generator))
         again = np.concatenate([[False], chosen[1:] == chosen[:-1]])

@@ -10,6 +10,7 @@ import numpy as np
 
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.flock.tables import DIAMETERS, diameter_bin
+from murmurate.mechanisms.flock.tilt import Answer
 from murmurate.mechanisms.flock.tracks import Tracks
 from murmurate.synthesis.ends import draw_within
 from murmurate.synthesis.shrink import shrink
@@ -55,17 +56,19 @@ def far_bin(diameter_m: Floats) -> Integers:
     return diameter_bin(diameter_m) // FAR_STEP
 
 
-def fit_pace(by_far: Floats, by_hour: Floats | None, deviation: float, hours: int) -> Pace:
+def fit_pace(by_far: Answer, by_hour: Answer | None, hours: int) -> Pace:
     """Speeds by distance, turned by how much faster or slower each hour is than all of them."""
-    far = by_far.reshape(FARS, SPEEDS)
+    far, deviation = by_far.noisy.reshape(FARS, SPEEDS), by_far.deviation
     alike = shrink(far.sum(axis=0), np.ones(SPEEDS), deviation=deviation * FARS**0.5) + 1e-3
     rows = np.maximum(far.sum(axis=1), 1e-3)
     believed = shrink(far, rows[:, None] * alike / alike.sum(), deviation=deviation) + 1e-3 * alike / alike.sum()
     factor = np.ones((hours, SPEEDS))
     if by_hour is not None:
-        prior = np.maximum(by_hour.reshape(hours, SPEEDS).sum(axis=1), 1e-3)[:, None] * alike / alike.sum()
-        shown = shrink(by_hour.reshape(hours, SPEEDS), prior, deviation=deviation)
-        factor = (shown + 0.05 * prior) / (1.05 * prior)
+        noisy = by_hour.noisy.reshape(hours, SPEEDS)
+        prior = np.maximum(noisy.sum(axis=1), 1e-3)[:, None] * alike / alike.sum()
+        shown = shrink(noisy, prior, deviation=by_hour.deviation)
+        # speeds that hardly occur are turned by no more than noise could not have done alone
+        factor = (shown + by_hour.deviation) / (prior + by_hour.deviation)
     return Pace(believed[:, None, :] * factor[None])
 
 

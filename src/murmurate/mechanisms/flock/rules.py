@@ -81,6 +81,9 @@ NEEDED = 3.0
 WORTH = 2.5
 """Walked cells are as small as their mean count stays this many deviations of a table with a fifth of the budget."""
 
+STEPS_WORTH = 3_000.0
+"""Steps and sizes are counted one by one from this many deviations (of a table with a fifth of the budget) of trips on."""
+
 FINER = 4.0
 """Pairs and flows are told apart this much finer than tables that stand alone: pulls are shrunk bin by bin."""
 
@@ -88,12 +91,12 @@ CANDIDATES = {"coarse": 3, "fine": 2}
 """Candidates drawn for each trip that is kept: fewer where moves are counted, as their law is nearer to the tables."""
 
 
-def shares(*, hours: int, block: int, timed: bool) -> dict[str, float]:
+def shares(*, hours: int, counted: bool, timed: bool) -> dict[str, float]:
     """What each table gets; they add up to one."""
     if hours == 1:
-        parts = FINE if block == 1 else COARSE
+        parts = FINE if counted else COARSE
     else:
-        parts = FINE_HOURS if block == 1 else COARSE_HOURS
+        parts = FINE_HOURS if counted else COARSE_HOURS
     if not timed:
         return dict(parts)
     pace = {name: value for name, value in PACE.items() if name == "pace" or hours > 1}
@@ -110,6 +113,11 @@ def block_of(grid: Grid, n: float, noise: Noise) -> int:
     """Fine cells along a side of a walked cell: more trips or less noise, smaller cells."""
     worth = max(n, 1.0) / (WORTH * noise.part(0.2).deviation)
     return int(np.clip(round(sqrt(grid.n_cells / worth)), 1, max(1, ceil(min(grid.rows, grid.columns) / 2))))
+
+
+def steps_counted(n: float, block: int, noise: Noise) -> bool:
+    """Whether steps and sizes get tables; few trips are better told by how far and how long they go."""
+    return block == 1 and n > STEPS_WORTH * noise.part(0.2).deviation
 
 
 def depths(n: float, hours: int, part: dict[str, float], noise: Noise) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,18 @@ from numpy.typing import NDArray
 
 from murmurate.errors import InputError
 from murmurate.mechanisms.flock.base_law import BaseLaw
-from murmurate.mechanisms.flock.ends_pool import EndsPool
+from murmurate.mechanisms.flock.ends_pool import EndsPool, Ways
 from murmurate.mechanisms.flock.fitting import Fitted
 from murmurate.mechanisms.flock.frame import Frame
 from murmurate.mechanisms.flock.pace import Pace
+from murmurate.mechanisms.flock.shapes import Shapes
 from murmurate.mechanisms.flock.tables import Zones
 from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.moves import MoveWeights
 from murmurate.synthesis.sizes import Sizes
 
-FORMAT = 1
+FORMAT = 2
 KIND = "flock"
 ARRAYS = "arrays.npz"
 SCHEMA = "schema.json"
@@ -42,11 +44,14 @@ def write(path: Path, fitted: Fitted, *, time_zone: str, day: str) -> None:
         "moves.steps": law.weights.steps.astype(np.float32),
         "visits": law.visits,
         "inside": law.inside,
-        "shape": law.shape,
+        "shapes.diameter": law.shapes.diameter,
+        "shapes.ratios": law.shapes.ratios,
         "repeats": law.repeats,
         "zone": zones.zone,
         **{f"pull.{name}": values for name, values in fitted.pulls.items()},
     }
+    if law.ends.ways is not None:
+        arrays |= {f"ways.{field.name}": getattr(law.ends.ways, field.name).astype(np.float32) for field in fields(Ways)}
     if law.sizes is not None:
         arrays["sizes"] = law.sizes.table
     if fitted.pace is not None:
@@ -86,14 +91,17 @@ def read(path: Path) -> tuple[Fitted, str, str]:
     if not isinstance(grid, Grid):
         raise InputError(f"{path}: the model's space {schema['space']!r} is not a grid.")
     frame = Frame(grid=grid, **schema["frame"])
+    ways = None
+    if "ways.length_m" in arrays:
+        ways = Ways(*(arrays[f"ways.{field.name}"].astype(np.float64) for field in fields(Ways)))
     law = BaseLaw(
         frame=frame,
-        ends=EndsPool(*(arrays[f"ends.{name}"] for name in ("source", "destination", "hour", "cumulative"))),
+        ends=EndsPool(arrays["ends.source"], arrays["ends.destination"], arrays["ends.hour"], arrays["ends.cumulative"], ways),
         weights=MoveWeights(*(arrays[f"moves.{name}"] for name in ("towards", "visits", "steps"))),
         sizes=Sizes(arrays["sizes"], frame.columns, 1) if "sizes" in arrays else None,
         visits=arrays["visits"],
         inside=arrays["inside"],
-        shape=arrays["shape"],
+        shapes=Shapes(arrays["shapes.diameter"], arrays["shapes.ratios"]),
         repeats=arrays["repeats"],
     )
     pulls = {name.removeprefix("pull."): values for name, values in arrays.items() if name.startswith("pull.")}
