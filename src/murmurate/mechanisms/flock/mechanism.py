@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,8 +21,11 @@ from murmurate.mechanisms.flock import stored
 from murmurate.mechanisms.flock.fitting import fit
 from murmurate.mechanisms.flock.model import FlockModel
 from murmurate.mechanisms.flock.reading import inside_box
+from murmurate.mechanisms.flock.road_model import fit_on_roads, read_road_model
+from murmurate.mechanisms.flock.road_places import grid_over
 from murmurate.mechanisms.flock.rules import trips_needed
 from murmurate.spaces.grid import Grid
+from murmurate.spaces.road import RoadNetwork
 from murmurate.synthesis.measure import Noise
 
 if TYPE_CHECKING:
@@ -47,13 +51,14 @@ class Flock:
 
     name: ClassVar[str] = "flock"
     needs: ClassVar[frozenset[str]] = frozenset({"coordinates"})
-    emits: ClassVar[tuple[str, ...]] = ("datetime", "hour", "lat", "lng", "cell")
+    emits: ClassVar[tuple[str, ...]] = ("datetime", "hour", "lat", "lng", "cell", "link")
     paired: ClassVar[bool] = False
     local: ClassVar[bool] = False
     example: ClassVar[dict[str, Any]] = {"epsilon": 2.0, "space": "grid", "n_out": 1000}
 
     epsilon: float
-    space: Grid
+    space: Grid | RoadNetwork
+    """A public box of cells, or a public road network, on whose streets trips then begin, go and end."""
     delta: float = 0.0
     """0 for pure epsilon (Laplace noise, best for few trips); 1e-6, say, for Gaussian noise, best for many trips with hours."""
     unit: str = "trip"
@@ -94,17 +99,22 @@ class Flock:
             date.fromisoformat(self.day)
         except (TypeError, ValueError):
             raise ParameterError(f"day must be a date such as 2000-01-03; got {self.day!r}.") from None
-        if not isinstance(self.space, Grid):
+        if not isinstance(self.space, Grid | RoadNetwork):
             raise ParameterError(
-                "flock works in a public box: give space=Grid(...) or --space grid:SOUTH,WEST,NORTH,EAST:CELL_M; "
-                f"got {self.space!r}."
+                "flock works in a public box or on public roads: give space=Grid(...), --space "
+                f"grid:SOUTH,WEST,NORTH,EAST:CELL_M or --space road:FILE; got {self.space!r}."
             )
-        if not 2 <= self.space.n_cells <= MOST_CELLS:
+        if not 2 <= self.grid.n_cells <= MOST_CELLS:
             raise ParameterError(
-                f"flock takes grids of 2 to {MOST_CELLS:,} cells; this one has {self.space.n_cells:,}. Change cell_m."
+                f"flock takes grids of 2 to {MOST_CELLS:,} cells; this one has {self.grid.n_cells:,}. Change cell_m."
             )
 
     # -- the promise ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The cells on which trips are counted: those given, or ones laid over the box of the roads."""
+        return self.space if isinstance(self.space, Grid) else grid_over(self.space, MOST_CELLS)
 
     def noise(self) -> Noise:
         """The noise that stands for the whole budget; every table gets a part."""
@@ -133,8 +143,10 @@ class Flock:
         )
 
     def statement(self) -> tuple[str, ...]:
+        roads = () if isinstance(self.space, Grid) else (f"They follow a public road network ({self.space.spec()}).",)
         return (
-            f"These are synthetic trips in a public box ({self.space.describe()}): no row belongs to a person.",
+            f"These are synthetic trips in a public box ({self.grid.describe()}): no row belongs to a person.",
+            *roads,
             "They were drawn from noisy tables of ends, distances, visits, flows and, where trips had times, hours and speeds.",
             f"Times are plausible only: hours and speeds were learned, the day ({self.day}) is fictional.",
             "Single routes and rare places are made up. What many trips share is meant to be kept and is not hidden.",
@@ -154,10 +166,13 @@ class Flock:
         """Spend the guarantee once; the model can then be sampled for free."""
         _refuse_unbounded(private, self.bounds())
         timed = private.has_time or "hour" in private.columns
-        fitted = fit(
-            inside_box(private, self.space), grid=self.space, hours=self.hours if timed else 1, max_cells=self.max_cells,
-            slot_s=self.slot_s, max_speed_kmh=self.max_speed_kmh, noise=self.noise(), rng=rng,
-        )  # fmt: skip
+        how: dict[str, Any] = {
+            "grid": self.grid, "hours": self.hours if timed else 1, "max_cells": self.max_cells, "slot_s": self.slot_s,
+            "max_speed_kmh": self.max_speed_kmh, "noise": self.noise(), "rng": rng,
+        }  # fmt: skip
+        if isinstance(self.space, RoadNetwork):
+            return fit_on_roads(private, self.space, day=self.day, **how)
+        fitted = fit(inside_box(private, self.grid), **how)
         return FlockModel(fitted, private.time_zone, self.day)
 
     def apply(self, private: Trips, rng: Randomness) -> Trips:
@@ -167,7 +182,8 @@ class Flock:
 
     def load(self, path: Path) -> FlockModel:
         """Read back a saved model."""
-        return FlockModel(*stored.read(path))
+        model = FlockModel(*stored.read(path))
+        return read_road_model(path, model) if isinstance(self.space, RoadNetwork) else model
 
 
 def _refuse_unbounded(private: Trips, unit: Unit) -> None:

@@ -1,0 +1,163 @@
+"""A fitted flock on a road network: the model of its cells, and the ways that take trips from street to street."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numba import njit
+
+from murmurate.core.space import Floats, Integers
+from murmurate.core.trips import TIME, Trips
+from murmurate.errors import InputError
+from murmurate.mechanisms.flock.fitting import fit
+from murmurate.mechanisms.flock.model import FlockModel
+from murmurate.mechanisms.flock.pace import SECOND_US, times_us
+from murmurate.mechanisms.flock.reading import inside_box
+from murmurate.mechanisms.flock.road_places import Kerbs
+from murmurate.mechanisms.flock.road_ways import SHARE, Driven, RoadWays, fit_ways, read_links
+from murmurate.mechanisms.flock.tracks import Tracks
+from murmurate.spaces.road.geometry import points_along
+from murmurate.spaces.road.storage import load, save
+
+if TYPE_CHECKING:
+    from murmurate.noise import Randomness
+    from murmurate.spaces.grid import Grid
+    from murmurate.spaces.road import RoadNetwork
+    from murmurate.synthesis.measure import Noise
+
+NETWORK = "network.npz"
+FACTORS = "factors.npy"
+SLOWEST_KMH = 3.0
+SLOWEST_START_S = 300.0
+"""Nobody on a road is slower than that and some minutes; noisy tables of speeds have a few who are."""
+SHORT_STEP_M = 10.0
+"""A trip that drives nowhere still moves this far, if it must have two different points."""
+
+
+@dataclass(frozen=True, eq=False)
+class RoadFlockModel(FlockModel):
+    """Trips are drawn as on the grid, then driven on roads."""
+
+    ways: RoadWays
+    slot_s: int
+
+    def save(self, path: Path) -> None:
+        """Arrays, schema, the public network, and the factors of its links."""
+        super().save(path)
+        save(self.ways.network, path / NETWORK)
+        np.save(path / FACTORS, np.append(self.ways.factor, float(self.slot_s)), allow_pickle=False)
+
+    def _released(self, tracks: Tracks, first: int, generator: np.random.Generator) -> Trips:
+        frame, pace = self.fitted.law.frame, self.fitted.pace
+        driven = self.ways.drive(tracks, frame, generator)
+        longer = replace(tracks, length_m=np.maximum(driven.length_m, SHORT_STEP_M))
+        if pace is None:
+            seconds, slot = longer.length_m, frame.walked_m
+        else:
+            slowest_s = longer.length_m * 3.6 / SLOWEST_KMH + SLOWEST_START_S
+            seconds, slot = np.minimum(pace.seconds(longer, generator), slowest_s), float(self.slot_s)
+        link, share, along, offsets = placed(driven, self.ways, seconds, slot, tracks.repeats, frame.max_cells)
+        network = self.ways.network
+        lat, lng = points_along(network.shape_offsets, network.shape_lat, network.shape_lng, link, share)
+        trip = np.repeat(np.arange(tracks.n, dtype=np.int64), np.diff(offsets))
+        columns: dict[str, Any] = {"uid": trip + first, "tid": trip + first}
+        if pace is not None:
+            when = times_us(tracks, seconds, time_zone=self.time_zone, day=self.day, generator=generator, hours=frame.hours)
+            start = when[tracks.offsets[:-1]]
+            columns["datetime"] = pl.Series(start[trip] + np.rint(along).astype(np.int64) * SECOND_US).cast(TIME)
+        if frame.hours > 1:
+            columns["hour"] = tracks.walks.hours[trip] * (24 // frame.hours)
+        columns |= {"lat": lat, "lng": lng, "link": link}
+        return Trips(pl.DataFrame(columns), network, self.time_zone)
+
+
+def read_road_model(path: Path, model: FlockModel) -> RoadFlockModel:
+    """The road part of a saved model."""
+    try:
+        network = load(path / NETWORK)
+        factors = np.load(path / FACTORS, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} does not hold a flock model on roads: {error}") from None
+    if len(factors) != network.n_links + 1:
+        raise InputError(
+            f"{path}: {len(factors) - 1:,} factors for {network.n_links:,} links.", "The files belong to different models."
+        )
+    ways = RoadWays(network, factors[:-1], Kerbs.along(network, model.grid))
+    return RoadFlockModel(model.fitted, model.time_zone, model.day, ways, int(factors[-1]))
+
+
+def fit_on_roads(
+    private: Trips, network: RoadNetwork, *, grid: Grid, noise: Noise, rng: Randomness, day: str, slot_s: int, **how: Any
+) -> RoadFlockModel:
+    """A model of the cells with most of the budget, then the use of links with the rest; the parts add up to the whole."""
+    inside = inside_box(private, grid)
+    fitted = fit(inside, grid=grid, noise=noise.part(1 - SHARE), rng=rng, slot_s=slot_s, **how)
+    cells = FlockModel(fitted, private.time_zone, day)
+    kerbs = Kerbs.along(network, grid)
+
+    def drawn(n: int, generator: np.random.Generator) -> Tracks:
+        return cells._tracks(n, fitted.law.ends, generator)
+
+    ways = fit_ways(
+        read_links(inside, network), network, kerbs, fitted.law.frame, drawn, n=fitted.n, norm=fitted.norm,
+        noise=noise.part(SHARE), rng=rng,
+    )  # fmt: skip
+    return RoadFlockModel(fitted, private.time_zone, day, ways, slot_s)
+
+
+def placed(  # noqa: PLR0917
+    driven: Driven,
+    ways: RoadWays,
+    seconds: Floats,
+    slot: float,
+    repeats: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    most: int,
+) -> tuple[Integers, Floats, Floats, Integers]:
+    """Link, share of it and seconds of every point: one each slot, and both ends; a repeated point is written twice."""
+    return _placed(driven.offsets, driven.link, driven.ends, ways.network.time_s, seconds, slot, repeats, most)
+
+
+@njit(cache=True, nogil=True)
+def _placed(  # noqa: PLR0917
+    offsets: Integers,
+    link: Integers,
+    ends: tuple[Integers, Floats, Integers, Floats],
+    time_s: Floats,
+    seconds: Floats,
+    slot: float,
+    repeats: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    most: int,
+) -> tuple[Integers, Floats, Floats, Integers]:
+    first_link, first_share, last_link, last_share = ends
+    n = len(offsets) - 1
+    inner = np.empty(n, dtype=np.int64)
+    out = np.zeros(n + 1, dtype=np.int64)
+    for trip in range(n):
+        inner[trip] = min(max(int(np.ceil(seconds[trip] / slot)) - 1, 0), most) if offsets[trip + 1] > offsets[trip] else 0
+        out[trip + 1] = out[trip] + 2 + inner[trip] + repeats[trip]
+    where, share, along = np.empty(out[n], dtype=np.int64), np.empty(out[n]), np.empty(out[n])
+    for trip in range(n):
+        total = 0.0
+        for k in range(offsets[trip], offsets[trip + 1]):
+            total += time_s[link[k]]
+        at, last = out[trip], out[trip + 1] - 1
+        where[at], share[at], along[at] = first_link[trip], first_share[trip], 0.0
+        k, passed = offsets[trip], 0.0
+        for step in range(inner[trip]):
+            clock = (step + 1) * (slot if inner[trip] < most else seconds[trip] / (most + 1))
+            goal = total * clock / seconds[trip]
+            while k < offsets[trip + 1] - 1 and passed + time_s[link[k]] < goal:
+                passed += time_s[link[k]]
+                k += 1
+            at += 1
+            where[at], along[at] = link[k], clock
+            share[at] = min(max((goal - passed) / time_s[link[k]], 0.0), 1.0)
+        at += 1
+        where[at], share[at], along[at] = last_link[trip], last_share[trip], seconds[trip]
+        if repeats[trip]:
+            where[last], share[last], along[last] = where[at], share[at], seconds[trip] + min(slot, 60.0)
+    return where, share, along, out

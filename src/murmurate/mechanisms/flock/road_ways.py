@@ -1,0 +1,309 @@
+"""Ways on a public road network: the cheapest one through the cells a trip walks, at costs that show the noisy use of links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import njit
+
+from murmurate.core.space import Floats, Integers
+from murmurate.core.trips import Trips
+from murmurate.mechanisms.flock.frame import Frame
+from murmurate.mechanisms.flock.road_places import PITCH_M, Kerbs, walked_cells
+from murmurate.mechanisms.flock.tracks import Tracks
+from murmurate.spaces.road import RoadNetwork, match
+from murmurate.synthesis.measure import ONE, Noise, measure, parts_of_trips
+from murmurate.synthesis.moves import Norm
+from murmurate.synthesis.shrink import shrink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from murmurate.noise import Randomness
+
+SHARE = 0.08
+"""Of the budget, for the use of links; the other tables leave room for it."""
+WORTH = 2.5
+"""Links are told apart as finely as the mean count of a group stays this many deviations."""
+SMALLEST_SQUARE_M = 200.0
+ROUNDS = 4
+GROUPS = 4
+"""Of link groups of similar use, each believed by its own error."""
+POOL = 2000
+"""Trips driven in each round of calibration."""
+TURN = 0.35
+"""How far a round turns a cost towards what the table says."""
+MOST = 3.0
+"""Largest factor by which the use of a link makes it cheaper or dearer."""
+OUTSIDE = 2.0
+"""How much dearer roads are outside the cells a trip walks."""
+FIELDS = 8
+TASTE = 0.25
+"""Spread of what drivers think of a link, as a logarithm; each trip takes one of a few opinions."""
+ALTERNATIVES = 3
+NEAR = 0.05
+"""A way whose length is this near to the wanted one ends the search for a better one."""
+VIA_DETOUR = 1.3
+LAST_TRIES = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Driven:
+    """The links of every trip; trip k drives `link[offsets[k]:offsets[k + 1]]`, from one kerb to another."""
+
+    offsets: Integers
+    link: Integers
+    ends: tuple[Integers, Floats, Integers, Floats]
+    """Link and share of it where each trip begins, and where it ends."""
+    length_m: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class RoadWays:
+    """A public network, and by how much its links are dearer or cheaper than their time says."""
+
+    network: RoadNetwork
+    factor: Floats
+    """[link]"""
+    kerbs: Kerbs
+
+    def drive(
+        self, tracks: Tracks, frame: Frame, generator: np.random.Generator, *, alternatives: int = ALTERNATIVES
+    ) -> Driven:
+        """Ways for these trips: between roads in the cells of their ends, mostly through the cells they walk."""
+        network = self.network
+        first = self.kerbs.draw(tracks.source, generator)
+        last = self._last(first, tracks, frame, generator)
+        offsets, links = network.out_links
+        taste = np.exp(TASTE * generator.standard_normal((FIELDS, network.n_links)))
+        opinion = generator.integers(0, FIELDS, (tracks.n, alternatives))
+        found, path, length = _drive(
+            (offsets, links, np.array(network.link_from), np.array(network.link_to)),
+            np.array(network.length_m), network.time_s * self.factor * taste, walked_cells(network, frame),
+            (tracks.walks.offsets, tracks.walks.cells), frame.n_walked,
+            (self._node(first), self._via(tracks, frame), self._node(last)), opinion, tracks.length_m, OUTSIDE,
+        )  # fmt: skip
+        return Driven(found, path, (*self._place(first, generator), *self._place(last, generator)), length)
+
+    def _last(self, first: Integers, tracks: Tracks, frame: Frame, generator: np.random.Generator) -> Integers:
+        """Kerbs to end at: of a few, those about as far from the first ones as the trip should go."""
+        kerbs = self.kerbs
+        tried = np.column_stack([kerbs.draw(tracks.destination, generator) for _ in range(LAST_TRIES)])
+        y, x = frame.place(kerbs.lat, kerbs.lng)
+        apart = np.hypot(y[tried] - y[first][:, None], x[tried] - x[first][:, None])
+        return tried[np.arange(len(first)), np.abs(apart - tracks.apart_m[:, None]).argmin(axis=1)]
+
+    def _place(self, kerb: Integers, generator: np.random.Generator) -> tuple[Integers, Floats]:
+        """Somewhere on the piece of road that a kerb stands for."""
+        link = self.kerbs.link[kerb]
+        piece = np.minimum(PITCH_M / self.network.length_m[link], 1.0)
+        return link, np.clip(self.kerbs.share[kerb] + piece * (generator.random(len(kerb)) - 0.5), 0.0, 1.0)
+
+    def _node(self, kerb: Integers) -> Integers:
+        """The nearer end of the kerb's link."""
+        link = self.kerbs.link[kerb]
+        return np.asarray(np.where(self.kerbs.share[kerb] < 0.5, self.network.link_from[link], self.network.link_to[link]))
+
+    def _via(self, tracks: Tracks, frame: Frame) -> Integers:
+        """A node near where a trip is farthest off the line between its ends, where that is far; else -1."""
+        at, detour = _farthest(tracks.y, tracks.x, tracks.offsets)
+        apart = tracks.apart_m
+        far = detour > np.maximum(VIA_DETOUR * apart, apart + 2.0 * frame.block)
+        via = np.full(tracks.n, -1, dtype=np.int64)
+        cell = frame.fine_at(tracks.y[at[far]], tracks.x[at[far]])
+        where = self.kerbs.instead[cell]
+        middle = (self.kerbs.offsets[where] + self.kerbs.offsets[where + 1]) // 2
+        via[far] = self._node(middle)
+        return via
+
+
+def read_links(inside: Trips, network: RoadNetwork) -> tuple[Integers, Integers]:
+    """Trip and link of everything private trips drove; each trip is matched by itself."""
+    found = match(inside, network)
+    return found.path_trip, found.path_link
+
+
+def groups_of(network: RoadNetwork, n: float, noise: Noise) -> Integers:
+    """[link] its group: links alone where trips are many for the noise, else links of one class in one square."""
+    most = max(n / (WORTH * noise.deviation), 8.0)
+    if network.n_links <= most:
+        return np.arange(network.n_links, dtype=np.int64)
+    x, y = network.index.to_xy(*network.midpoint)
+    side = SMALLEST_SQUARE_M
+    while True:
+        row, column = np.floor(y / side).astype(np.int64), np.floor(x / side).astype(np.int64)
+        key = ((row - row.min()) * (np.ptp(column) + 1) + column - column.min()) * 8 + network.road_class
+        group = np.unique(key, return_inverse=True)[1].astype(np.int64)
+        if group.max() < most or side > 1e6:
+            return group
+        side *= sqrt(2.0)
+
+
+def fit_ways(
+    driven: tuple[Integers, Integers],
+    network: RoadNetwork,
+    kerbs: Kerbs,
+    frame: Frame,
+    draw: Callable[[int, np.random.Generator], Tracks],
+    *,
+    n: float,
+    norm: Norm,
+    noise: Noise,
+    rng: Randomness,
+) -> RoadWays:
+    """Count the use of links once, with noise, and turn costs until driven trips show it.
+
+    Guarantee: a trip's groups share one unit in the norm of the noise; groups follow from public numbers and the noisy count.
+    """
+    group = groups_of(network, n, noise)
+    n_groups = int(group.max()) + 1
+    noisy = measure(use_of(*driven, group, n_groups, norm), noise=noise, rng=rng)
+    generator = rng.generator()
+    ways = RoadWays(network, np.ones(network.n_links), kerbs)
+    believed = None
+    little = noise.deviation / 4
+    for _ in range(ROUNDS):
+        made = ways.drive(draw(POOL, generator), frame, generator, alternatives=1)
+        trip = np.repeat(np.arange(POOL), np.diff(made.offsets))
+        shown: Floats = np.asarray(use_of(trip, made.link, group, n_groups, norm) * (n / (POOL * ONE)), dtype=np.float64)
+        if believed is None:  # what driving by time alone would show, changed as far as the noise does not explain it
+            believed = shrink(noisy, shown + 0.1, deviation=noise.deviation, groups=GROUPS)
+        ratio = (shown + little) / (believed + little)
+        factor = np.clip(ways.factor * (ratio**TURN)[group], 1 / MOST, MOST)
+        ways = replace(ways, factor=factor)
+    return ways
+
+
+def use_of(trip: Integers, link: Integers, group: Integers, n_groups: int, norm: Norm) -> Integers:
+    """Fixed-point use of each group, a trip sharing one unit among those it drives."""
+    _, place, weight = parts_of_trips(group[link], trip, n_groups, norm=norm)
+    fixed = np.zeros(n_groups, dtype=np.int64)
+    np.add.at(fixed, place, weight)
+    return fixed
+
+
+@njit(cache=True, nogil=True)
+def _farthest(y: Floats, x: Floats, offsets: Integers) -> tuple[Integers, Floats]:
+    """For each trip the point with the longest way over it from end to end, and that way."""
+    n = len(offsets) - 1
+    at, most = np.zeros(n, dtype=np.int64), np.zeros(n)
+    for trip in range(n):
+        first, last = offsets[trip], offsets[trip + 1] - 1
+        at[trip] = first
+        for k in range(first, last + 1):
+            over = np.hypot(y[k] - y[first], x[k] - x[first]) + np.hypot(y[k] - y[last], x[k] - x[last])
+            if over > most[trip]:
+                at[trip], most[trip] = k, over
+    return at, most
+
+
+@njit(cache=True, nogil=True)
+def _drive(  # noqa: PLR0917
+    graph: tuple[Integers, Integers, Integers, Integers],
+    length_m: Floats,
+    cost: Floats,
+    cell: Integers,
+    walks: tuple[Integers, Integers],
+    n_cells: int,
+    nodes: tuple[Integers, Integers, Integers],
+    opinion: Integers,
+    wanted_m: Floats,
+    outside: float,
+) -> tuple[Integers, Integers, Floats]:
+    """The way of each trip among a few whose length is nearest to the wanted one."""
+    walk_offsets, walk_cells = walks
+    start, via, end = nodes
+    n, n_nodes = len(start), len(graph[0]) - 1
+    walked = np.full(n_cells, -1, dtype=np.int64)
+    reached, came = np.empty(n_nodes), np.empty(n_nodes, dtype=np.int64)
+    seen, done = np.full(n_nodes, -1, dtype=np.int64), np.full(n_nodes, -1, dtype=np.int64)
+    offsets, lengths = np.zeros(n + 1, dtype=np.int64), np.zeros(n)
+    path = np.empty(64 * n + 64, dtype=np.int64)
+    best = np.empty(4 * n_nodes, dtype=np.int64)
+    tried = np.empty(4 * n_nodes, dtype=np.int64)
+    search = 0
+    used = 0
+    for trip in range(n):
+        for k in range(walk_offsets[trip], walk_offsets[trip + 1]):
+            walked[walk_cells[k]] = trip
+        least, n_best = np.inf, 0
+        for k in range(opinion.shape[1]):
+            n_tried, here = 0, start[trip]
+            for leg in range(2):
+                to = via[trip] if leg == 0 else end[trip]
+                if to < 0:
+                    continue
+                added = _leg(
+                    graph, cost[opinion[trip, k]], cell, walked, trip, here, to, outside, search, reached, came, seen, done,
+                    tried[n_tried:],
+                )  # fmt: skip
+                search += 1
+                n_tried += added
+                here = to if added > 0 else here
+            total = 0.0
+            for at in range(n_tried):
+                total += length_m[tried[at]]
+            off = abs(np.log((total + 50.0) / (wanted_m[trip] + 50.0)))
+            if off < least:
+                least, n_best = off, n_tried
+                best[:n_tried] = tried[:n_tried]
+                lengths[trip] = total
+            if least < NEAR:
+                break
+        while used + n_best > len(path):
+            path = np.append(path, np.empty(len(path), dtype=np.int64))
+        path[used : used + n_best] = best[:n_best]
+        used += n_best
+        offsets[trip + 1] = used
+    return offsets, path[:used].copy(), lengths
+
+
+@njit(cache=True, nogil=True)
+def _leg(  # noqa: PLR0917
+    graph: tuple[Integers, Integers, Integers, Integers],
+    cost: Floats,
+    cell: Integers,
+    walked: Integers,
+    trip: int,
+    start: int,
+    end: int,
+    outside: float,
+    search: int,
+    reached: Floats,
+    came: Integers,
+    seen: Integers,
+    done: Integers,
+    out: Integers,
+) -> int:
+    """Write the links of the cheapest way into `out`, and say how many they are; none where there is no way."""
+    offsets, links, link_from, link_to = graph
+    heap = [(0.0, start)]
+    reached[start], came[start], seen[start] = 0.0, -1, search
+    while len(heap) > 0:
+        here, at = heappop(heap)
+        if done[at] == search:
+            continue
+        done[at] = search
+        if at == end:
+            break
+        for k in range(offsets[at], offsets[at + 1]):
+            link = links[k]
+            to = link_to[link]
+            new = here + cost[link] * (1.0 if walked[cell[link]] == trip else outside)
+            if seen[to] != search or new < reached[to]:
+                reached[to], came[to], seen[to] = new, link, search
+                heappush(heap, (new, to))
+    if done[end] != search:
+        return 0
+    size = 0
+    at = end
+    while at != start:
+        out[size] = came[at]
+        size += 1
+        at = link_from[came[at]]
+    out[:size] = out[:size][::-1].copy()
+    return size

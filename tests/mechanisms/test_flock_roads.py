@@ -1,0 +1,157 @@
+"""flock on a road network: one budget for cells and links, trips that keep to the streets, a twin with a raw table caught."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import murmurate as mm
+from murmurate import noise
+from murmurate.attacks.audit import audit
+from murmurate.core.trips import Trips
+from murmurate.errors import InputError
+from murmurate.mechanisms.flock import Flock, fitting, road_ways
+from murmurate.mechanisms.flock.road_places import Kerbs, grid_over
+from murmurate.mechanisms.flock.road_ways import SHARE, groups_of, read_links, use_of
+from murmurate.spaces.grid import Grid
+from murmurate.synthesis.measure import ONE, Noise, measure
+from road_town import grid_town
+from town_traffic import traffic
+
+TOWN = grid_town(16, one_way_rows=(3, 9))
+
+
+@pytest.fixture(scope="module")
+def cars() -> Trips:
+    return traffic(TOWN, people=60, trips_each=5)
+
+
+@pytest.fixture(autouse=True)
+def small_pools(monkeypatch):
+    monkeypatch.setattr(fitting, "ENDS_POOL", (10_000, 10_000))
+    monkeypatch.setattr(fitting, "POOL", (2_000, 2_000))
+    monkeypatch.setattr(road_ways, "POOL", 300)
+
+
+def mechanism(**options):
+    return Flock(**{"epsilon": 4.0, "space": TOWN, **options})
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize(("unit", "most"), [("trip", None), ("user", 5)])
+def test_cells_and_links_together_cost_what_is_promised(monkeypatch, cars, kind, unit, most):
+    asked = mechanism(delta=1e-6 if kind == "gaussian" else 0.0, unit=unit, max_trips=most)
+    gone = cars.table["tid"][0] if most is None else cars.table["uid"][0]
+    without = Trips(cars.table.filter(pl.col("tid" if most is None else "uid") != gone))
+
+    def measured(trips):
+        calls = []
+
+        def record(values, *, scale, rng):
+            calls.append((values.copy(), scale))
+            return np.array([cars.n_trips * ONE]) if len(values) == 1 else (np.arange(len(values)) % 7 + 1) * ONE
+
+        monkeypatch.setattr(noise, f"{kind}_integers", record)
+        asked.fit(trips, noise.seeded(1))
+        return calls
+
+    losses = []
+    for (one, scale), (other, other_scale) in zip(measured(cars), measured(without), strict=True):
+        assert scale == other_scale
+        change = (one - other).astype(float)
+        losses.append(np.abs(change).sum() / scale if kind == "laplace" else (np.linalg.norm(change) / scale) ** 2)
+    whole = asked.epsilon if kind == "laplace" else 1 / asked.noise().scale ** 2
+    assert sum(losses) <= whole * (1 + 1e-9)
+    assert 0.9 * SHARE < losses[-1] / whole <= SHARE * (1 + 1e-9) or most is not None
+    assert losses[-1] > 0
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_audit_of_the_link_table_and_a_twin_that_reads_it_raw(cars, broken):
+    """An adversary who knows every trip but one and sees the noisy use of links."""
+    whole = Noise(kind="laplace", scale=1 / 8.0)
+    group = groups_of(TOWN, 300.0, whole.part(SHARE))
+    few = cars.take_trips(np.arange(40))
+    sides = (few, few.take_trips(np.arange(1, 40)))
+    exact = [use_of(*read_links(private, TOWN), group, int(group.max()) + 1, "l1") for private in sides]
+
+    def outputs(side, n, rng):
+        ratios = []
+        for _ in range(n):
+            seen = exact[side] / ONE if broken else measure(exact[side], noise=whole.part(SHARE), rng=rng)
+            ratios.append(float((np.abs(seen - exact[1] / ONE) - np.abs(seen - exact[0] / ONE)).sum()))
+        return np.round(ratios, 6)
+
+    bound = audit(outputs, n=400, rng=noise.seeded(3), confidence=0.95).value
+    assert bound > 8.0 * SHARE if broken else bound < 8.0 * SHARE
+
+
+def test_released_trips_keep_to_the_streets_and_their_directions(cars):
+    released = mechanism(n_out=300, epsilon=20.0).apply(cars, noise.seeded(2))
+    assert released.n_trips == 300 and (np.diff(released.offsets) >= 2).all()
+    assert set(released.columns) == {"uid", "tid", "datetime", "hour", "lat", "lng", "link"}
+    assert (TOWN.index.nearest(released.lat, released.lng, radius_m=5.0)[2] < 0.5).all()
+    same = np.diff(released.point_trip) == 0
+    assert (np.diff(released.time_us)[same] >= 0).all()
+    assert np.isin(released.table["hour"].to_numpy(), [8, 17]).mean() > 0.6
+
+
+def test_ways_follow_links_that_meet_and_one_ways(cars):
+    model = mechanism(epsilon=20.0).fit(cars, noise.seeded(2))
+    generator = np.random.default_rng(1)
+    tracks = model._tracks(200, model.fitted.law.ends, generator)
+    driven = model.ways.drive(tracks, model.fitted.law.frame, generator)
+    inner = np.diff(np.repeat(np.arange(200), np.diff(driven.offsets))) == 0
+    assert (TOWN.link_to[driven.link[:-1]] == TOWN.link_from[driven.link[1:]])[inner].all()
+    sums = np.add.reduceat(TOWN.length_m[driven.link], driven.offsets[:-1][np.diff(driven.offsets) > 0])
+    assert np.allclose(sums, driven.length_m[np.diff(driven.offsets) > 0])
+
+
+def test_busy_links_become_cheap(cars):
+    """Everybody takes one street: its links cost less than their time says, the others more."""
+    lat = TOWN.node_lat.reshape(16, 16)[7, 0]
+    one_street = cars.table.filter(pl.col("lat").is_between(lat - 1e-4, lat + 1e-4))
+    one_street = Trips(one_street.filter(pl.len().over("tid") > 3))
+    many = [one_street.table.with_columns(tid=pl.col("tid") + 10_000 * k) for k in range(40)]
+    model = mechanism(epsilon=50.0).fit(Trips(pl.concat(many)), noise.seeded(2))
+    on = np.abs(TOWN.midpoint[0] - lat) < 1e-5
+    assert model.ways.factor[on].mean() < model.ways.factor[~on].mean()
+
+
+def test_a_model_on_roads_is_saved_loaded_and_sampled(tmp_path, cars):
+    asked = mechanism()
+    model = asked.fit(cars, noise.seeded(3))
+    model.save(tmp_path)
+    again = asked.load(tmp_path)
+    one, other = (side.sample(50, noise.seeded(5)) for side in (model, again))
+    assert one.n_trips == other.n_trips == 50
+    morning = again.sample(30, noise.seeded(5), hour=8)
+    assert set(morning.table["hour"]) == {8}
+    (tmp_path / "factors.npy").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="on roads"):
+        asked.load(tmp_path)
+
+
+def test_without_times_and_through_the_door(tmp_path, cars):
+    private = Trips(cars.table.drop("datetime"))
+    released = mechanism(n_out=40).apply(private, noise.seeded(1))
+    assert set(released.columns) == {"uid", "tid", "lat", "lng", "link"}
+    found = mm.release(mechanism(n_out=40), cars, ledger=mm.Ledger(f"sqlite:///{tmp_path}/l.db"), out=tmp_path / "out")
+    assert found.manifest.to_json()["guarantee"]["epsilon"] == 4.0
+    assert pl.read_parquet(tmp_path / "out" / "data.parquet")["tid"].n_unique() == 40
+
+
+def test_groups_are_finer_for_more_trips():
+    sizes = [int(groups_of(TOWN, n, Noise(kind="laplace", scale=1.0)).max()) + 1 for n in (100, 1_000, 100_000)]
+    assert sizes == sorted(sizes) and sizes[0] < sizes[-1] == TOWN.n_links
+
+
+def test_kerbs_lie_on_roads_in_their_cells():
+    grid = grid_over(TOWN, 10_000)
+    kerbs = Kerbs.along(TOWN, grid)
+    drawn = kerbs.draw(np.arange(grid.n_cells), np.random.default_rng(1))
+    own = np.diff(kerbs.offsets) > 0
+    assert (grid.locate(kerbs.lat[drawn], kerbs.lng[drawn])[own] == np.flatnonzero(own)).all()
+    assert isinstance(grid, Grid) and (grid.locate(TOWN.node_lat, TOWN.node_lng) >= 0).all()
+    assert grid_over(TOWN, 10).n_cells <= 10
