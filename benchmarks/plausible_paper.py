@@ -252,7 +252,7 @@ def own(days: DailyTraces, grid: Grid, name: str, figures: Path | None) -> None:
     by_fakes: dict[int, dict[str, list[float]]] = {k: {} for k in (1, 2, 5, 10, 20)}
     for run in range(3):
         noisy = gather(days, grid).measured(1.0, noise.seeded(70 + run))
-        model = DayModel.fit(noisy, grid, epsilon=1.0, steps=72, time_zone="UTC", rng=noise.seeded(run))
+        model = DayModel.fit(noisy, grid, steps=72, time_zone="UTC", rng=noise.seeded(run))
         made = model.places(n * 20 + 3000, noise.seeded(run))
         sizes.append((label_days(made)[2].mean(), (made[:, 1:] != made[:, :-1]).sum(axis=1).mean()))
         for part in range(3):
@@ -288,7 +288,7 @@ def own(days: DailyTraces, grid: Grid, name: str, figures: Path | None) -> None:
 
     def released(some: DailyTraces, run: int) -> np.ndarray:
         noisy = gather(some, grid).measured(1.0, noise.seeded(500 + run))
-        fitted = DayModel.fit(noisy, grid, epsilon=1.0, steps=72, time_zone="UTC", rng=noise.seeded(run))
+        fitted = DayModel.fit(noisy, grid, steps=72, time_zone="UTC", rng=noise.seeded(run))
         return fitted.places(10 * len(some.people), noise.seeded(run))
 
     found = shadow_membership(released, days, shadows=10, targets=4)

@@ -24,7 +24,7 @@ def population():
 
 def private_release(days, run):
     noisy = gather(days, GRID).measured(1.0, seeded(1000 + run))
-    model = DayModel.fit(noisy, GRID, epsilon=1.0, steps=72, time_zone="UTC", rng=seeded(run))
+    model = DayModel.fit(noisy, GRID, steps=72, time_zone="UTC", rng=seeded(run))
     return model.places(10 * len(days.people), seeded(run))
 
 

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from murmurate.attacks.localise_classifier import features
 from murmurate.attacks.localise_hmm import decode_marginals, decode_viterbi
 from murmurate.attacks.localise_linked import judge, link_sets, trained_choices
-from murmurate.attacks.localise_rhythm import rhythm_ratio
+from murmurate.attacks.localise_rhythm import library_distance, rhythm_ratio
 from murmurate.core.parameters import whole
 from murmurate.core.score import Score
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError, ParameterError
+from murmurate.mechanisms.plausible.patterns import Labels
 from murmurate.profiles.aggregate import Aggregate
 
 Places = NDArray[np.int32]
@@ -34,6 +35,7 @@ KNOWLEDGE: Mapping[str, str] = {
     "most_likely": "links the sets into traces, takes the likeliest one under the aggregate",
     "likelihood_ratio": "links; knows the aggregates of real people and of fakes, takes the trace that tells them apart best",
     "rhythm_ratio": "links; learned when real people and when fakes leave and stay, takes the trace that tells them apart best",
+    "known_library": "links; holds the library that rhythms of fakes came from, takes the trace least like any of its days",
     "classifier": "links; trained on other people with their fakes to tell real traces from fakes",
     "another_day": "links; knows another day of this person, takes the trace most like it",
 }
@@ -102,12 +104,14 @@ def localise(
     *,
     fakes_aggregate: Aggregate | None = None,
     rhythms: tuple[Places, Places] | None = None,
+    library: Labels | None = None,
     other_day: Places | None = None,
     seed: int = 0,
 ) -> list[Outcome]:
     """Every observer this knowledge allows; the classifier is trained on one half of the people and judged on the other.
 
-    `rhythms` are days [row, step] of other real people and of fakes, for observers who learn from them.
+    `rhythms` are days [row, step] of other real people and of fakes, for observers who learn from them; `library` the public
+    day patterns [row, step] that fakes were made from.
     """
     gap = int(np.median(np.diff(scene.query))) if len(scene.query) > 1 else 1
     log_step, log_visit = aggregate.log_steps(gap), aggregate.log_visits()
@@ -127,6 +131,10 @@ def localise(
         ratio = rhythm_ratio(linked, real, fake)
         picks["rhythm_ratio"] = ratio.argmax(axis=1)
     told = features(linked, aggregate, log_step, against, scene.query, rhythm=ratio)
+    if library is not None:
+        strange = library_distance(linked, np.ascontiguousarray(library[:, scene.query]))
+        picks["known_library"] = strange.argmax(axis=1)
+        told = np.concatenate([told, strange[:, :, None]], axis=2)
     picks["classifier"] = trained_choices(scene, linked, told, seed=seed)
     people = np.arange(len(scene.true))
     for name, chosen in picks.items():

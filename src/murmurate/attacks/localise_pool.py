@@ -13,6 +13,7 @@ from murmurate.core.parameters import whole
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
+from murmurate.mechanisms.plausible.patterns import Labels
 from murmurate.metrics.comparison import NotMeasurable
 from murmurate.profiles.aggregate import MOST_PLACES, Aggregate
 from murmurate.profiles.days import STEPS, DailyTraces, daily_traces
@@ -58,12 +59,14 @@ def localise_pool(
     n_fakes: int = 10,
     every: int = 2,
     smoothing: float = 0.05,
+    library: Labels | None = None,
     seed: int = 0,
 ) -> list[Outcome]:
     """Every observer against everybody's second day, each half of the people in turn.
 
     The observers' aggregate is that of the other half, so that nobody's own other day hides in it; only the two observers
-    who are said to know another day are given the first one. Fakes are drawn from the pool without replacement.
+    who are said to know another day are given the first one. Fakes are drawn from the pool without replacement. `library` are
+    the public day patterns the pool was made from, where it was.
     """
     whole("n_fakes", n_fakes)
     first, second = days.nth_days(0), days.nth_days(1)
@@ -84,7 +87,13 @@ def localise_pool(
         aggregate = Aggregate.of(others.place, grid, grid.n_cells, smoothing=smoothing, person=others.person)
         rhythms = others.place, pool[:_OF_FAKES]
         for outcome in observe(
-            scene, aggregate, fakes_aggregate=of_fakes, rhythms=rhythms, other_day=first.place[mine], seed=seed
+            scene,
+            aggregate,
+            fakes_aggregate=of_fakes,
+            rhythms=rhythms,
+            library=library,
+            other_day=first.place[mine],
+            seed=seed,
         ):
             found.setdefault(outcome.name, []).append(outcome)
     return [

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.core.space import Floats
-from murmurate.mechanisms.plausible.patterns import OTHER, ROLES, label_day, role
+from murmurate.mechanisms.plausible.patterns import OTHER, ROLES, Labels, label_day, label_days, role
 
 Places = NDArray[np.int32]
 Rhythms = tuple[Floats, Floats, Floats]
@@ -25,6 +25,32 @@ def rhythm_ratio(linked: Places, real: Places, fakes: Places) -> Floats:
     and by the time of day, and where they head; no place is looked at.
     """
     return _score(linked, *_learn(real)) - _score(linked, *_learn(fakes))
+
+
+def library_distance(linked: Places, library: Labels) -> Floats:
+    """[person, trace]: the share of queries at which a trace's rhythm differs from the nearest day of a library."""
+    return _nearest(linked, label_days(library.astype(np.int32))[0])
+
+
+@njit(cache=True)
+def _nearest(linked: Places, library: Labels) -> Floats:
+    people, size, queries = linked.shape
+    out = np.ones((people, size))
+    label = np.empty(queries, dtype=np.int16)
+    cells = np.empty(queries, dtype=np.int32)
+    for person in range(people):
+        for trace in range(size):
+            label_day(linked[person, trace], label, cells)
+            least = queries
+            for day in range(len(library)):
+                apart = 0
+                for query in range(queries):
+                    apart += label[query] != library[day, query]
+                    if apart >= least:
+                        break
+                least = min(least, apart)
+            out[person, trace] = least / queries
+    return out
 
 
 @njit(cache=True)

@@ -29,7 +29,7 @@ def days():
 @pytest.fixture(scope="module")
 def model(days):
     noisy = gather(days, GRID).measured(4.0, seeded(2))
-    return DayModel.fit(noisy, GRID, epsilon=4.0, steps=72, time_zone="Europe/Helsinki", rng=seeded(2))
+    return DayModel.fit(noisy, GRID, steps=72, time_zone="Europe/Helsinki", rng=seeded(2))
 
 
 def test_the_promise_is_for_a_whole_person():
@@ -80,7 +80,7 @@ def test_popular_places_stay_popular():
     days = made_days(600, 1)
     days.place[days.place < 30] = 4
     noisy = gather(days, GRID).measured(2.0, seeded(2))
-    made = DayModel.fit(noisy, GRID, epsilon=2.0, steps=72, time_zone="UTC", rng=seeded(2)).places(500, seeded(1))
+    made = DayModel.fit(noisy, GRID, steps=72, time_zone="UTC", rng=seeded(2)).places(500, seeded(1))
     assert np.bincount(made.ravel(), minlength=100).argmax() == 4
 
 
@@ -107,7 +107,7 @@ def test_moves_are_as_long_as_measured(days):
     lengths = []
     for part in (days, short):
         noisy = gather(part, GRID).measured(4.0, seeded(2))
-        made = DayModel.fit(noisy, GRID, epsilon=4.0, steps=72, time_zone="UTC", rng=seeded(2)).places(500, seeded(1))
+        made = DayModel.fit(noisy, GRID, steps=72, time_zone="UTC", rng=seeded(2)).places(500, seeded(1))
         moved = made[:, 1:] != made[:, :-1]
         lengths.append(GRID.distance(made[:, :-1][moved], made[:, 1:][moved]).mean())
     assert lengths[1] < lengths[0]

@@ -10,8 +10,9 @@ from murmurate.errors import InputError
 from murmurate.mechanisms.plausible import Plausible
 from murmurate.mechanisms.plausible.baselines import aggregate_iid, uniform_iid, walk_aggregate, walk_user
 from murmurate.mechanisms.plausible.decoding import decode_fakes, semantic_seed
+from murmurate.mechanisms.plausible.patterns import jittered
 from murmurate.mechanisms.plausible.published import fill_pool, learn, with_more_seeds
-from murmurate.mechanisms.plausible.seeded import _jitter, recombine
+from murmurate.mechanisms.plausible.seeded import recombine
 from murmurate.noise import seeded
 from murmurate.profiles.mobility import profiles_of_rows
 from murmurate.profiles.similarity import geographic, semantic_visits
@@ -164,7 +165,7 @@ def test_one_day_a_private_day():
 
 def test_jitter_moves_changes_a_little_and_keeps_their_order():
     day = np.repeat(np.array([1, 2, 3, 1], dtype=np.int32), [20, 1, 30, 21])[None]
-    made = np.concatenate([_jitter(day, 2, np.random.default_rng(k)) for k in range(50)])
+    made = np.concatenate([jittered(day, 2, np.random.default_rng(k)) for k in range(50)])
     for row in made:
         starts = np.flatnonzero(np.r_[True, row[1:] != row[:-1]])
         assert row[starts].tolist() == [1, 2, 3, 1]

@@ -8,7 +8,7 @@ import pytest
 from brackets import assert_bracketed, discrete_laplace_law
 from murmurate.attacks.audit import audit
 from murmurate.mechanisms.plausible.patterns import MAIN, TRAITS, label_days
-from murmurate.mechanisms.plausible.statistics import SHARES, UNIT, Statistics, gather, noise_scale, regions_of
+from murmurate.mechanisms.plausible.statistics import LIBRARY_SHARES, SHARES, UNIT, Statistics, gather, noise_scale, regions_of
 from murmurate.noise import secure, seeded
 from murmurate.profiles.days import DailyTraces
 from murmurate.spaces.grid import Grid
@@ -33,7 +33,7 @@ def test_one_person_weighs_at_most_one_in_every_statistic(kind, n_days):
     for name, values in alone(place).values.items():
         assert values.min() >= 0, name
         assert values.sum() <= UNIT, name
-    for name in ("slots", "slots_by_age", "traits"):  # rounding down loses less than a unit a bin
+    for name in ("slots", "slots_by_age", "traits", "kinds"):  # rounding down loses less than a unit a bin
         assert alone(place).values[name].sum() >= UNIT - 64
 
 
@@ -44,10 +44,14 @@ def test_sums_over_people_are_sums():
         assert (values == sum(part.values[name] for part in parts)).all(), name
 
 
-def test_all_of_epsilon_is_spent_and_no_more():
-    assert sum(SHARES.values()) == 100
-    assert set(gather(NOBODY, GRID).values) == set(SHARES)
-    assert sum(1 / noise_scale(name, 0.7) for name in SHARES) == pytest.approx(0.7)
+@pytest.mark.parametrize("shares", [SHARES, LIBRARY_SHARES])
+def test_all_of_epsilon_is_spent_and_no_more(shares):
+    assert sum(shares.values()) == 100
+    exact = gather(NOBODY, GRID)
+    assert set(exact.values) == set(SHARES) | set(LIBRARY_SHARES)
+    noisy = exact.measured(0.7, seeded(1), shares)
+    assert set(noisy.values) == set(noisy.scales) == set(shares)  # what is not paid for is not there
+    assert sum(1 / scale for scale in noisy.scales.values()) == pytest.approx(0.7)
 
 
 def test_a_day_worked_by_hand():

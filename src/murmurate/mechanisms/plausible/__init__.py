@@ -9,15 +9,16 @@ from typing import Any, ClassVar, Literal
 
 from murmurate.core.guarantee import DP, Guarantee, NoGuarantee, PlausibleDeniability, Unit
 from murmurate.core.mechanism import Rng
-from murmurate.core.parameters import one_of, positive, share, whole
+from murmurate.core.parameters import one_of, positive, public_parameters, share, whole
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
+from murmurate.mechanisms.plausible.library import PatternLibrary, named_library
 from murmurate.mechanisms.plausible.model import DayModel, as_trips
 from murmurate.mechanisms.plausible.published import publish
 from murmurate.mechanisms.plausible.seeded import recombine
-from murmurate.mechanisms.plausible.statistics import gather
+from murmurate.mechanisms.plausible.statistics import LIBRARY_SHARES, SHARES, gather
 from murmurate.mechanisms.plausible.tested import release_tested, terms
-from murmurate.mechanisms.plausible.words import EXPECTED_ERRORS, STATEMENTS
+from murmurate.mechanisms.plausible.words import EXPECTED_ERRORS, LIBRARY_ASSUMPTION, STATEMENTS
 from murmurate.profiles.days import STEPS, DailyTraces, daily_traces
 from murmurate.spaces.grid import Grid
 
@@ -57,6 +58,8 @@ class Plausible:
     """Spent once by `own`, and by all attempts of `own-tested` together; without meaning for the other variants."""
     delta: float = 1e-5
     """own-tested: the chance that its test lets something pass that it should not."""
+    library: str | PatternLibrary = ""
+    """own: where rhythms of days come from, public by declaration: a file of trips, `city`, or nothing, which learns them."""
     steps: int = STEPS
     min_coverage: float = 0.8
     """Share of a day's steps that must be seen, or lie within a stay, for the day to be read."""
@@ -102,6 +105,8 @@ class Plausible:
             )
         if self.space.n_cells > MOST_CELLS:
             raise ParameterError(f"plausible takes at most {MOST_CELLS:,} cells; this grid has {self.space.n_cells:,}.")
+        if self.library:
+            self._check_library()
         whole("k", self.k, at_most=1_000_000)
         whole("delta_i", self.delta_i, at_least=0)
         whole("places", self.places, at_least=2, at_most=5000)
@@ -116,12 +121,24 @@ class Plausible:
         for name in ("smoothing", "seed_share"):
             share(name, getattr(self, name))
 
+    def _check_library(self) -> None:
+        """Read it before anything is charged."""
+        if self.variant != "own":
+            raise ParameterError(f"only variant own draws rhythms from a library; {self.variant} takes them elsewhere.")
+        found = self.library
+        if isinstance(found, str):
+            found = named_library(found, cell_m=self.space.cell_m, steps=self.steps)
+            object.__setattr__(self, "library", found)
+        if isinstance(found, PatternLibrary) and found.label.shape[1] != self.steps:
+            raise ParameterError(f"the library's days have {found.label.shape[1]} steps; this release has {self.steps}.")
+
     # -- the promise -----------------------------------------------------------------------------------------------
 
     def guarantee(self) -> Guarantee:
         """What is promised, from the parameters alone."""
         if self.variant == "own":
-            return DP(epsilon=self.epsilon, unit=Unit(name="user"), assumptions=_ASSUMPTIONS)
+            assumptions = (*_ASSUMPTIONS, LIBRARY_ASSUMPTION) if self.library else _ASSUMPTIONS
+            return DP(epsilon=self.epsilon, unit=Unit(name="user"), assumptions=assumptions)
         if self.variant == "own-tested":
             asked = terms(self.epsilon, self.delta, self.n_out)
             return DP(
@@ -142,11 +159,12 @@ class Plausible:
 
     def statement(self) -> tuple[str, ...]:
         """What is and is not protected, in plain words."""
-        return tuple(sentence.format(**vars(self)) for sentence in STATEMENTS[self.variant])
+        words = STATEMENTS["own with a library" if self.library else self.variant]
+        return tuple(sentence.format(**public_parameters(self)) for sentence in words)
 
     def expected_error(self) -> str:
         """How near the days come to real ones."""
-        return EXPECTED_ERRORS[self.variant].format(**vars(self))
+        return EXPECTED_ERRORS["own with a library" if self.library else self.variant].format(**vars(self))
 
     # -- what it does ----------------------------------------------------------------------------------------------
 
@@ -163,8 +181,12 @@ class Plausible:
             raise ParameterError(
                 f"only variant own learns a model that may be kept; {self.variant} is released with `release`."
             )
-        noisy = gather(self.days(private), self.space).measured(self.epsilon, rng)
-        return DayModel.fit(noisy, self.space, epsilon=self.epsilon, steps=self.steps, time_zone=private.time_zone, rng=rng)
+        library = self.library or None
+        if isinstance(library, str):
+            raise ParameterError(f"the library {library!r} is not here; give its file to fit with it.")
+        exact = gather(self.days(private), self.space)
+        noisy = exact.measured(self.epsilon, rng, SHARES if library is None else LIBRARY_SHARES)
+        return DayModel.fit(noisy, self.space, steps=self.steps, time_zone=private.time_zone, rng=rng, library=library)
 
     def load(self, path: Path) -> DayModel:
         """Read back a fitted model."""

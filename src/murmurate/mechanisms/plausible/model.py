@@ -17,6 +17,8 @@ from murmurate.core.mechanism import Rng
 from murmurate.core.parameters import whole
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
+from murmurate.mechanisms.plausible.library import LibraryRhythm, PatternLibrary, fit_library
+from murmurate.mechanisms.plausible.patterns import KINDS, kinds_of
 from murmurate.mechanisms.plausible.placing import Map, distances_between, fit_map
 from murmurate.mechanisms.plausible.rhythm import Rhythm, fit_rhythm, people_counted
 from murmurate.mechanisms.plausible.statistics import Statistics
@@ -39,16 +41,29 @@ class DayModel:
 
     grid: Grid
     time_zone: str
-    rhythm: Rhythm
+    rhythm: Rhythm | LibraryRhythm
     map: Map
 
     @classmethod
-    def fit(cls, noisy: Statistics, grid: Grid, *, epsilon: float, steps: int, time_zone: str, rng: Rng) -> DayModel:
+    def fit(
+        cls,
+        noisy: Statistics,
+        grid: Grid,
+        *,
+        steps: int,
+        time_zone: str,
+        rng: Rng,
+        library: PatternLibrary | None = None,
+    ) -> DayModel:
         """Post-processing: no private value is read here."""
         generator = rng.generator()
-        rhythm = fit_rhythm(noisy, epsilon=epsilon, steps=steps, generator=generator)
-        people = people_counted(noisy, epsilon)
-        return cls(grid, time_zone, rhythm, fit_map(noisy, grid, rhythm, epsilon=epsilon, people=people, generator=generator))
+        people = people_counted(noisy)
+        rhythm: Rhythm | LibraryRhythm
+        if library is None:
+            rhythm = fit_rhythm(noisy, steps=steps, generator=generator)
+        else:
+            rhythm = fit_library(noisy, library, people=people)
+        return cls(grid, time_zone, rhythm, fit_map(noisy, grid, rhythm, people=people, generator=generator))
 
     def places(self, n: int, rng: Rng) -> NDArray[np.int32]:
         """[trace, step]: cells of `n` synthetic days."""
@@ -66,23 +81,15 @@ class DayModel:
 
     def save(self, path: Path) -> None:
         """Write `model.npz` and `model.json` into a folder."""
-        arrays: dict[str, NDArray[Any]] = {
-            "start": self.rhythm.start,
-            "hazard": self.rhythm.hazard,
-            "heading": self.rhythm.heading,
-            "tilt": self.rhythm.tilt,
-            "cells": self.map.cells,
-            "main": self.map.main,
-            "other": self.map.other,
-            "pull": self.map.pull,
-        }
-        np.savez_compressed(path / ARRAYS, allow_pickle=False, **arrays)
+        own = {name: getattr(self.rhythm, name) for name in _RHYTHMS[type(self.rhythm)]}
+        np.savez_compressed(path / ARRAYS, allow_pickle=False, **own, **{name: getattr(self.map, name) for name in _MAP_ARRAYS})
         values = {
             "format": FORMAT,
             "grid": self.grid.spec(),
             "time_zone": self.time_zone,
             "steps": self.rhythm.steps,
-            "ceiling": self.rhythm.ceiling,
+            "rhythm": "chain" if isinstance(self.rhythm, Rhythm) else "library",
+            "ceiling": self.rhythm.ceiling if isinstance(self.rhythm, Rhythm) else 0.0,
         }
         (path / SCHEMA).write_text(json.dumps(values, indent=1), encoding="utf-8")
 
@@ -91,25 +98,22 @@ class DayModel:
         """Read back what `save` wrote; anything else is refused."""
         try:
             values = json.loads((path / SCHEMA).read_text(encoding="utf-8"))
+            kind: type[Any] = LibraryRhythm if values.get("rhythm") == "library" else Rhythm
+            shapes = _RHYTHMS[kind] | _MAP_ARRAYS
             with np.load(path / ARRAYS, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in _SHAPES}
+                arrays = {name: stored[name] for name in shapes}
             found = values["format"]
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, AttributeError) as error:
             raise InputError(f"{path} does not hold a model of plausible days: {error}.") from None
         if found != FORMAT:
             raise InputError(f"{path} holds a model of format {found!r}; this version reads {FORMAT!r}.")
         grid = parse(values["grid"])
-        wrong = [name for name, dimensions in _SHAPES.items() if arrays[name].ndim != dimensions]
+        wrong = [name for name, dimensions in shapes.items() if arrays[name].ndim != dimensions]
         if wrong or not isinstance(grid, Grid) or not _sound(arrays, grid):
             raise InputError(f"{path}: the arrays of this model are not of the shapes and ranges a model has.")
-        rhythm = Rhythm(
-            steps=int(values["steps"]),
-            start=arrays["start"],
-            hazard=arrays["hazard"],
-            heading=arrays["heading"],
-            tilt=arrays["tilt"],
-            ceiling=float(values["ceiling"]),
-        )
+        own: dict[str, Any] = {name: arrays[name] for name in _RHYTHMS[kind]}
+        own |= {} if kind is LibraryRhythm else {"steps": int(values["steps"]), "ceiling": float(values["ceiling"])}
+        rhythm = kind(**own)
         cells = arrays["cells"]
         return cls(
             grid,
@@ -119,12 +123,18 @@ class DayModel:
         )
 
 
-_SHAPES = {"start": 1, "hazard": 3, "heading": 2, "tilt": 1, "cells": 1, "main": 1, "other": 1, "pull": 1}
+_RHYTHMS: dict[type[Any], dict[str, int]] = {
+    Rhythm: {"start": 1, "hazard": 3, "heading": 2, "tilt": 1},
+    LibraryRhythm: {"label": 2, "share": 1},
+}
+"""Arrays of each kind of rhythm, and their dimensions."""
+_MAP_ARRAYS = {"cells": 1, "main": 1, "other": 1, "pull": 1}
 
 
-def _sound(arrays: dict[str, NDArray[np.generic]], grid: Grid) -> bool:
+def _sound(arrays: dict[str, NDArray[Any]], grid: Grid) -> bool:
     cells = arrays["cells"]
-    floats = [arrays[name] for name in _SHAPES if name != "cells"]
+    floats = [part for name, part in arrays.items() if name not in ("cells", "label")]
+    label = arrays.get("label")
     return (
         cells.dtype == np.int32
         and len(cells) > 0
@@ -132,7 +142,17 @@ def _sound(arrays: dict[str, NDArray[np.generic]], grid: Grid) -> bool:
         and int(cells.max()) < grid.n_cells
         and len(arrays["main"]) == len(arrays["other"]) == len(cells)
         and all(part.dtype == np.float64 and bool(np.isfinite(part).all()) for part in floats)
+        and (label is None or _sound_library(label, arrays["share"]))
     )
+
+
+def _sound_library(label: NDArray[Any], share: NDArray[Any]) -> bool:
+    """Labels below the number of steps, in the order of their kinds; no share for a kind without a pattern."""
+    if label.dtype != np.int16 or not label.size or label.min() < 0 or label.max() >= label.shape[1] or len(share) != KINDS:
+        return False
+    kind = kinds_of(label)
+    count = np.bincount(kind, minlength=KINDS)
+    return bool((np.diff(kind) >= 0).all() and share.min() >= 0 and share[count > 0].sum() > 0 and not share[count == 0].any())
 
 
 def as_trips(place: NDArray[np.int32], grid: Grid, time_zone: str) -> Trips:

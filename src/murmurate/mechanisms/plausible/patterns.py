@@ -148,3 +148,54 @@ def traits_of_days(label: Labels, n_labels: Integers) -> Integers:
     for row in range(len(label)):
         traits_of(label[row], n_labels[row], out[row])
     return out
+
+
+# -- kinds of days, coarser than traits --------------------------------------------------------------------------------
+
+KIND_MOVES = np.array([1, 3, 6])
+KIND_SHARES = np.array([0.5, 0.75])
+KINDS = (len(KIND_MOVES) + 1) * (len(KIND_SHARES) + 1)
+"""How often people move (4 bins) and how much of the day is at one place (3 bins)."""
+
+
+@njit(cache=True)
+def kind_of(label: Labels) -> int:
+    """The kind of a day."""
+    steps = len(label)
+    moves, main = 0, 0
+    for step in range(steps):
+        moves += step > 0 and label[step] != label[step - 1]
+        main += label[step] == MAIN
+    often = np.searchsorted(KIND_MOVES, moves)
+    return int(often * (len(KIND_SHARES) + 1) + np.searchsorted(KIND_SHARES, main / steps, side="right"))
+
+
+@njit(cache=True)
+def kinds_of(label: Labels) -> Integers:
+    """[row]: the kinds of many days."""
+    out = np.empty(len(label), dtype=np.int64)
+    for row in range(len(label)):
+        out[row] = kind_of(label[row])
+    return out
+
+
+@njit(cache=True)
+def jittered(place: NDArray[np.int32], most: int, generator: np.random.Generator) -> NDArray[np.int32]:
+    """Each change of place up to `most` steps earlier or later; stays keep at least one step and their order."""
+    out = np.empty_like(place)
+    steps = place.shape[1]
+    for row in range(len(place)):
+        runs = 1
+        for step in range(1, steps):
+            runs += place[row, step] != place[row, step - 1]
+        begin = 0
+        left = runs
+        for step in range(1, steps + 1):
+            if step < steps and place[row, step] == place[row, step - 1]:
+                continue
+            left -= 1
+            end = steps if step == steps else step + int(generator.random() * (2 * most + 1)) - most
+            end = min(max(end, begin + 1), steps - left)
+            out[row, begin:end] = place[row, step - 1]
+            begin = end
+    return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import lgamma
+from typing import Protocol
 
 import numpy as np
 from numba import njit
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.plausible.patterns import Labels
-from murmurate.mechanisms.plausible.rhythm import FixedDays, Rhythm, shrunk
-from murmurate.mechanisms.plausible.statistics import JUMP_BINS, Statistics, jump_bin, noise_scale, regions_of
+from murmurate.mechanisms.plausible.rhythm import shrunk
+from murmurate.mechanisms.plausible.statistics import JUMP_BINS, Statistics, jump_bin, regions_of
 from murmurate.spaces.grid import Grid
 
 MOST_PLACES = 3000
@@ -27,6 +28,14 @@ SHAPES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 SWEEPS = 2
 CALIBRATIONS = 6
 CALIBRATION_DAYS = 600
+
+
+class Patterns(Protocol):
+    """Anything that day patterns are drawn from."""
+
+    def draw(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers]:
+        """`n` day patterns, and how many labels each has."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,32 +66,48 @@ class Map:
         return self.cells[np.take_along_axis(at, label.astype(np.int64), axis=1)]
 
 
-def fit_map(
-    noisy: Statistics, grid: Grid, rhythm: Rhythm, *, epsilon: float, people: float, generator: np.random.Generator
-) -> Map:
+def fit_map(noisy: Statistics, grid: Grid, rhythm: Patterns, *, people: float, generator: np.random.Generator) -> Map:
     """Post-processing of noisy statistics into popularity and pull."""
-    main, other = popularity(noisy, grid, epsilon=epsilon, people=people)
-    jumps = shrunk(noisy.people("jumps"), JUMP_PRIOR * 0.6, scale=noise_scale("jumps", epsilon), people=people)
+    main, other = popularity(noisy, grid, people=people)
+    jumps = shrunk(noisy.people("jumps"), JUMP_PRIOR * 0.6, scale=noisy.scales["jumps"], people=people)
     return calibrated(grid, rhythm, main, other, jumps / jumps.sum(), generator=generator)
 
 
-def popularity(noisy: Statistics, grid: Grid, *, epsilon: float, people: float) -> tuple[Floats, Floats]:
-    """Main and other popularity of each cell: what it is expected to be, given noisy counts of it and of its region."""
+def popularity(noisy: Statistics, grid: Grid, *, people: float) -> tuple[Floats, Floats]:
+    """Main and other popularity of each cell: what it is expected to be, given noisy counts of it and of its region.
+
+    Where many have their main place, many go for other things too: both kinds together tell the prior of each, and regions
+    are no walls, so their mass is spread smoothly.
+    """
     region, n_regions = regions_of(grid)
     inside = np.bincount(region, minlength=n_regions)
+    coarse = noisy.people("regions").reshape(2, n_regions)
+    fine = noisy.people("cells").reshape(2, grid.n_cells)
+    coarse_scale, fine_scale = noisy.scales["regions"], noisy.scales["cells"]
+    of_two = np.sqrt(2.0)  # the noise of a sum of two counts is as wide as this
+    mass = expected_counts(coarse.sum(axis=0), of_two * coarse_scale, people * inside / grid.n_cells)
+    both = expected_counts(fine.sum(axis=0), of_two * fine_scale, _smoothed((mass / inside)[region], grid))
+    of_region = np.maximum(np.bincount(region, both, minlength=n_regions), 1e-9)
     result = []
     for half in range(2):
-        coarse = noisy.people("regions")[half * n_regions : (half + 1) * n_regions]
-        fine = noisy.people("cells")[half * grid.n_cells : (half + 1) * grid.n_cells]
-        expected = people / 2 * inside / grid.n_cells
-        mass = expected_counts(coarse, noise_scale("regions", epsilon), expected)
-        each = expected_counts(fine, noise_scale("cells", epsilon), (mass / inside)[region])
+        own_mass = expected_counts(coarse[half], coarse_scale, of_region / 2)
+        each = expected_counts(fine[half], fine_scale, both / of_region[region] * own_mass[region])
         result.append(each / each.sum())
     return result[0], result[1]
 
 
+def _smoothed(values: Floats, grid: Grid) -> Floats:
+    """Each cell the mean of the nine around it, twice."""
+    rows, columns = grid.rows, grid.columns
+    area: Floats = values.reshape(rows, columns)
+    for _ in range(2):
+        padded = np.pad(area, 1, mode="edge")
+        area = np.mean([padded[i : i + rows, j : j + columns] for i in range(3) for j in range(3)], axis=0)
+    return area.ravel()
+
+
 def calibrated(
-    grid: Grid, rhythm: Rhythm | FixedDays, main: Floats, other: Floats, jumps: Floats, *, generator: np.random.Generator
+    grid: Grid, rhythm: Patterns, main: Floats, other: Floats, jumps: Floats, *, generator: np.random.Generator
 ) -> Map:
     """The map whose days, drawn with this rhythm, move as far as `jumps` says."""
     both = main + other

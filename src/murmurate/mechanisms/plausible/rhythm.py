@@ -23,7 +23,7 @@ from murmurate.mechanisms.plausible.patterns import (
     role,
     traits_of_days,
 )
-from murmurate.mechanisms.plausible.statistics import MOVES_READ, PLACES_READ, TO_ROLES, Statistics, noise_scale
+from murmurate.mechanisms.plausible.statistics import MOVES_READ, PLACES_READ, TO_ROLES, Statistics
 
 PRIORS: Mapping[str, tuple[float, ...]] = {
     "slots": (.135, .13, .085, .08, .10, .125, .025, .025, .055, .06, .035, .02, .006, .012, .026, .027, .032, .022),
@@ -108,15 +108,16 @@ class FixedDays:
         return self.label[chosen], self.n_labels[chosen]
 
 
-def people_counted(noisy: Statistics, epsilon: float) -> float:
+def people_counted(noisy: Statistics) -> float:
     """How many people there are, from the statistics to which each adds one; at least one."""
     mains = noisy.people("regions")[: len(noisy.values["regions"]) // 2]
     estimates = [2 * mains.sum()]
-    precisions = [1 / (4 * len(mains) * noise_scale("regions", epsilon) ** 2)]
-    for name in ("slots", "slots_by_age", "traits"):
-        values = noisy.people(name)
-        estimates.append(values.sum())
-        precisions.append(1 / (len(values) * noise_scale(name, epsilon) ** 2))
+    precisions = [1 / (4 * len(mains) * noisy.scales["regions"] ** 2)]
+    for name in ("slots", "slots_by_age", "traits", "kinds"):
+        if name in noisy.values:
+            values = noisy.people(name)
+            estimates.append(values.sum())
+            precisions.append(1 / (len(values) * noisy.scales[name] ** 2))
     return max(1.0, float(np.average(estimates, weights=precisions)))
 
 
@@ -128,11 +129,11 @@ def shrunk(noisy: Floats, prior: Floats, *, scale: float, people: float, spread:
     return np.maximum(expected + trust * (noisy - expected), 0.05 * expected)
 
 
-def fit_rhythm(noisy: Statistics, *, epsilon: float, steps: int, generator: np.random.Generator) -> Rhythm:
+def fit_rhythm(noisy: Statistics, *, steps: int, generator: np.random.Generator) -> Rhythm:
     """Post-processing of noisy statistics: the chain, then the tilt that brings its days to the measured traits."""
-    people = people_counted(noisy, epsilon)
+    people = people_counted(noisy)
     sums = {
-        name: shrunk(noisy.people(name), np.array(prior), scale=noise_scale(name, epsilon), people=people)
+        name: shrunk(noisy.people(name), np.array(prior), scale=noisy.scales[name], people=people)
         for name, prior in PRIORS.items()
     }
     leaving, slots = sums["leaving_by_block"].reshape(ROLES, BLOCKS), sums["slots"].reshape(ROLES, BLOCKS)
@@ -151,9 +152,9 @@ def fit_rhythm(noisy: Statistics, *, epsilon: float, steps: int, generator: np.r
         tilt=np.zeros(TRAIT_OFFSETS[-1]),
         ceiling=0.0,
     )
-    moves, places = (_level(noisy, name, prior, read, epsilon=epsilon, people=people) for name, prior, read in _LEVELS)
+    moves, places = (_level(noisy, name, prior, read, people=people) for name, prior, read in _LEVELS)
     for _ in range(LEVEL_ROUNDS):
-        tilted, made_moves, made_places = _tilted(chain, noisy, epsilon=epsilon, people=people, generator=generator)
+        tilted, made_moves, made_places = _tilted(chain, noisy, people=people, generator=generator)
         chain = replace(chain, tilt=tilted.tilt)  # the next round begins where this one ended
         # more or fewer departures, and more or fewer of them to places not yet seen that day
         chain = replace(chain, hazard=np.clip(chain.hazard * moves / made_moves, LEAST_HAZARD, MOST_HAZARD))
@@ -168,40 +169,47 @@ LEAST_HAZARD, MOST_HAZARD = 1e-4, 0.95
 _LEVELS = (("moves", MOVES_PRIOR, MOVES_READ), ("places", PLACES_PRIOR, PLACES_READ))
 
 
-def _level(noisy: Statistics, name: str, prior: float, read: int, *, epsilon: float, people: float) -> float:
+def _level(noisy: Statistics, name: str, prior: float, read: int, *, people: float) -> float:
     """Mean moves or places of a day."""
-    scale = noise_scale(name, epsilon)
-    total = shrunk(noisy.people(name), np.array([prior / read]), scale=scale, people=people, spread=LEVEL_SPREAD)
+    total = shrunk(noisy.people(name), np.array([prior / read]), scale=noisy.scales[name], people=people, spread=LEVEL_SPREAD)
     return max(1.2, float(total[0]) * read / people)
 
 
-def _tilted(
-    chain: Rhythm, noisy: Statistics, *, epsilon: float, people: float, generator: np.random.Generator
-) -> tuple[Rhythm, float, float]:
+def _tilted(chain: Rhythm, noisy: Statistics, *, people: float, generator: np.random.Generator) -> tuple[Rhythm, float, float]:
     """Maximum entropy relative to the chain, traits held only as tightly as their noise allows; mean moves and places of it."""
     label, n_labels, _ = chain.candidates(FITTED_ON, generator)
     traits = traits_of_days(label, n_labels)
     size = int(TRAIT_OFFSETS[-1])
-    shown = np.zeros((FITTED_ON, size))
-    np.put_along_axis(shown, traits, 1.0, axis=1)
     wanted = noisy.people("traits") * len(TRAITS) / people
-    variance = PRIOR_DAYS * 2 * (noise_scale("traits", epsilon) * len(TRAITS) / people) ** 2 + 1e-4
+    variance = PRIOR_DAYS * 2 * (noisy.scales["traits"] * len(TRAITS) / people) ** 2 + 1e-4
     tilt = chain.tilt
     for _ in range(NEWTON_STEPS):
-        weight = np.exp(shown @ tilt - np.max(shown @ tilt))
-        weight /= weight.sum()
-        mean = weight @ shown
-        curvature = (shown * weight[:, None]).T @ shown - np.outer(mean, mean)
+        log_weight = tilt[traits].sum(axis=1)
+        weight = np.exp(log_weight - log_weight.max())
+        mean, together = _moments(traits, weight / weight.sum(), size)
+        curvature = together - np.outer(mean, mean)
         step = np.linalg.solve(curvature + (variance + 1e-6) * np.eye(size), mean - wanted + variance * tilt)
         tilt = tilt - np.clip(step, -1.0, 1.0)
         if np.abs(step).max() < 1e-3:
             break
-    log_weight = shown @ tilt
+    log_weight = tilt[traits].sum(axis=1)
     ceiling = float(np.quantile(log_weight, STEEPEST_TILT))
     weight = np.exp(np.minimum(log_weight, ceiling) - ceiling)
     moves = (label[:, 1:] != label[:, :-1]).sum(axis=1)
     means = np.average(moves, weights=weight), np.average(n_labels, weights=weight)
     return replace(chain, tilt=tilt, ceiling=ceiling), float(means[0]), float(means[1])
+
+
+@njit(cache=True)
+def _moments(traits: Integers, weight: Floats, size: int) -> tuple[Floats, Floats]:
+    """How often each trait, and each two of them together, occur; a day has one bin of each histogram."""
+    mean, together = np.zeros(size), np.zeros((size, size))
+    for row in range(len(traits)):
+        for one in traits[row]:
+            mean[one] += weight[row]
+            for two in traits[row]:
+                together[one, two] += weight[row]
+    return mean, together
 
 
 def _ranked(walked: Labels) -> tuple[Labels, Integers]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.core.mechanism import Rng
 from murmurate.errors import InputError
-from murmurate.mechanisms.plausible.patterns import label_days
+from murmurate.mechanisms.plausible.patterns import jittered, label_days
 from murmurate.mechanisms.plausible.placing import calibrated
 from murmurate.mechanisms.plausible.rhythm import FixedDays
 from murmurate.mechanisms.plausible.statistics import UNIT, gather
@@ -36,8 +35,7 @@ def recombine(days: DailyTraces, settings: Plausible, rng: Rng) -> Places:
     generator = rng.generator()
     chosen = generator.permutation(days.n_days)[: settings.n_out]
     seeds = days.place[chosen]
-    jittered = _jitter(seeds, MOST_SHIFT, generator)
-    label, _, n_labels = label_days(jittered)
+    label, _, n_labels = label_days(jittered(seeds, MOST_SHIFT, generator))
     exact = gather(days, settings.space)
     cells = exact.values["cells"] / UNIT
     half = len(cells) // 2
@@ -46,25 +44,3 @@ def recombine(days: DailyTraces, settings: Plausible, rng: Rng) -> Places:
     rhythm = FixedDays(label, n_labels)
     chart = calibrated(settings.space, rhythm, main / main.sum(), other / other.sum(), jumps / jumps.sum(), generator=generator)
     return chart.place(label, n_labels, generator, shunned=seeds)
-
-
-@njit(cache=True)
-def _jitter(place: Places, most: int, generator: np.random.Generator) -> Places:
-    """Each change of place up to `most` steps earlier or later; stays keep at least one step and their order."""
-    out = np.empty_like(place)
-    steps = place.shape[1]
-    for row in range(len(place)):
-        runs = 1
-        for step in range(1, steps):
-            runs += place[row, step] != place[row, step - 1]
-        begin = 0
-        left = runs
-        for step in range(1, steps + 1):
-            if step < steps and place[row, step] == place[row, step - 1]:
-                continue
-            left -= 1
-            end = steps if step == steps else step + int(generator.random() * (2 * most + 1)) - most
-            end = min(max(end, begin + 1), steps - left)
-            out[row, begin:end] = place[row, step - 1]
-            begin = end
-    return out

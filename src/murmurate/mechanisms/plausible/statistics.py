@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numba import njit
@@ -14,12 +14,14 @@ from murmurate.core.space import Integers
 from murmurate.mechanisms.plausible.patterns import (
     AGES,
     BLOCKS,
+    KINDS,
     MAIN,
     OTHER,
     ROLES,
     TRAIT_OFFSETS,
     TRAITS,
     age_class,
+    kind_of,
     label_day,
     role,
     traits_of,
@@ -61,6 +63,9 @@ SHARES: Mapping[str, int] = {
 }
 """Hundredths of epsilon spent on each statistic; together 100."""
 
+LIBRARY_SHARES: Mapping[str, int] = {"regions": 34, "cells": 36, "jumps": 15, "kinds": 15}
+"""The same where rhythms come from a public library: only how often each kind of day occurs is asked of the private ones."""
+
 _TRAIT_COUNT = len(TRAITS)
 
 
@@ -69,20 +74,23 @@ class Statistics:
     """Sums over people, in units; exact (private) or noisy (may leave)."""
 
     values: Mapping[str, Integers]
+    scales: Mapping[str, float] = field(default_factory=dict)
+    """Scale of the noise on each, in people; none on exact sums."""
 
-    def measured(self, epsilon: float, rng: Rng) -> Statistics:
-        """The same with discrete Laplace noise: epsilon in all, split by `SHARES`."""
-        scales = {name: noise_scale(name, epsilon) * UNIT for name in SHARES}
-        return Statistics({name: laplace_integers(self.values[name], scale=scales[name], rng=rng) for name in SHARES})
+    def measured(self, epsilon: float, rng: Rng, shares: Mapping[str, int] = SHARES) -> Statistics:
+        """The same with discrete Laplace noise: epsilon in all, split by `shares`, which are hundredths."""
+        scales = {name: noise_scale(name, epsilon, shares) for name in shares}
+        noisy = {name: laplace_integers(self.values[name], scale=scales[name] * UNIT, rng=rng) for name in shares}
+        return Statistics(noisy, scales)
 
     def people(self, name: str) -> NDArray[np.float64]:
         """A statistic in people rather than units."""
         return self.values[name] / UNIT
 
 
-def noise_scale(name: str, epsilon: float) -> float:
+def noise_scale(name: str, epsilon: float, shares: Mapping[str, int] = SHARES) -> float:
     """Scale of the noise on a statistic, in people."""
-    return 100.0 / (epsilon * SHARES[name])
+    return 100.0 / (epsilon * shares[name])
 
 
 def regions_of(grid: Grid) -> tuple[Integers, int]:
@@ -101,7 +109,7 @@ def gather(days: DailyTraces, grid: Grid) -> Statistics:
     parts = _gather(days.place, bounds, region, n_regions, np.radians(lat), np.radians(lng))
     names = (
         "regions", "cells", "jumps", "slots", "leaving_by_block", "slots_by_age", "leaving_by_age", "heading", "traits",
-        "moves", "places",
+        "moves", "places", "kinds",
     )  # fmt: skip
     return Statistics(dict(zip(names, parts, strict=True)))
 
@@ -136,6 +144,7 @@ def _gather(  # noqa: PLR0917
         np.zeros(TRAIT_OFFSETS[-1], dtype=np.int64),
         np.zeros(1, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
+        np.zeros(KINDS, dtype=np.int64),
     )
     own = (
         np.zeros(JUMP_BINS, dtype=np.int64),
@@ -147,6 +156,7 @@ def _gather(  # noqa: PLR0917
         np.zeros(TRAIT_OFFSETS[-1], dtype=np.int64),
         np.zeros(1, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
+        np.zeros(KINDS, dtype=np.int64),
     )
     by_cell = np.zeros(2 * n_cells, dtype=np.int64)
     by_region = np.zeros(2 * n_regions, dtype=np.int64)
@@ -163,6 +173,7 @@ def _gather(  # noqa: PLR0917
         for row in range(bounds[person], bounds[person + 1]):
             n_labels = label_day(place[row], label, at)
             own[8][0] += n_labels
+            own[9][kind_of(label)] += 1
             traits_of(label, n_labels, trait)
             for k in trait:
                 own[6][k] += 1
@@ -200,6 +211,7 @@ def _gather(  # noqa: PLR0917
             _TRAIT_COUNT * n_days,
             moves_weight,
             max(own[8][0], PLACES_READ * n_days),
+            n_days,
         )
         for part, counted, weight in zip(sums, own, weights):  # noqa: B905  numba knows no strict
             part += counted * UNIT // weight
@@ -215,4 +227,4 @@ def _gather(  # noqa: PLR0917
                     if half[slot]:
                         regions[slot] += half[slot] * UNIT // (2 * divisor)
                         half[slot] = 0
-    return regions, cells, sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7], sums[8]
+    return regions, cells, sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7], sums[8], sums[9]

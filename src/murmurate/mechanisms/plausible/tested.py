@@ -27,7 +27,7 @@ from murmurate.core.mechanism import Rng
 from murmurate.core.space import Integers
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.plausible.model import DayModel
-from murmurate.mechanisms.plausible.patterns import MAIN, Labels, label_days
+from murmurate.mechanisms.plausible.patterns import KINDS, Labels, kinds_of, label_days
 from murmurate.mechanisms.plausible.statistics import gather
 from murmurate.noise import laplace_integers
 from murmurate.profiles.days import DailyTraces
@@ -43,9 +43,6 @@ REPLACED = 0.3
 """Chance that the kind of the seed's day is replaced by any kind. A kind kept is then 29 times likelier than another one, more
 than gamma squared, so that the two never share a bucket."""
 
-_MOVES = np.array([1, 3, 6])
-_SHARES = np.array([0.5, 0.75])
-KINDS = (len(_MOVES) + 1) * (len(_SHARES) + 1)
 _DRAWS = 4096
 _MOST_DRAWS = 20
 
@@ -86,8 +83,8 @@ def release_tested(days: DailyTraces, settings: Plausible, rng: Rng) -> NDArray[
     asked = terms(settings.epsilon, settings.delta, settings.n_out)
     model_epsilon = settings.epsilon * MODEL_SHARE
     noisy = gather(days, settings.space).measured(model_epsilon, rng)
-    model = DayModel.fit(noisy, settings.space, epsilon=model_epsilon, steps=days.steps, time_zone="UTC", rng=rng)
-    own_kind = kinds_of(*label_days(days.nth_days(0).place)[::2])
+    model = DayModel.fit(noisy, settings.space, steps=days.steps, time_zone="UTC", rng=rng)
+    own_kind = kinds_of(label_days(days.nth_days(0).place)[0])
     count = np.bincount(own_kind, minlength=KINDS)
     people, n = len(own_kind), settings.n_out
     if people == 0:
@@ -106,14 +103,6 @@ def release_tested(days: DailyTraces, settings: Plausible, rng: Rng) -> NDArray[
     return model.map.place(label[leaves], n_labels[leaves], generator)
 
 
-def kinds_of(label: Labels, n_labels: Integers) -> Integers:
-    """The kind of each day: how often people move and how much of it is at one place."""
-    del n_labels
-    moves = (label[:, 1:] != label[:, :-1]).sum(axis=1)
-    main = (label == MAIN).mean(axis=1)
-    return np.searchsorted(_MOVES, moves) * (len(_SHARES) + 1) + np.searchsorted(_SHARES, main, side="right")
-
-
 def _of_kinds(model: DayModel, wanted: Integers, generator: np.random.Generator) -> tuple[Labels, Integers, NDArray[np.bool_]]:
     """A pattern of each wanted kind from the model; False where the model hardly has the kind, whoever the seed is."""
     label = np.zeros((len(wanted), model.rhythm.steps), dtype=np.int16)
@@ -123,7 +112,7 @@ def _of_kinds(model: DayModel, wanted: Integers, generator: np.random.Generator)
         if found.all():
             break
         some, sizes = model.rhythm.draw(_DRAWS, generator)
-        kind = kinds_of(some, sizes)
+        kind = kinds_of(some)
         for k in np.unique(wanted[~found]):
             missing, there = np.flatnonzero(~found & (wanted == k)), np.flatnonzero(kind == k)
             size = min(len(missing), len(there))

@@ -17,6 +17,18 @@ STATEMENTS: Mapping[str, tuple[str, ...]] = {
         "Used as fakes beside a true trace, the days confuse an observer who knows how people in general move. Nothing is "
         "claimed against one who knows another day of the same person.",
     ),
+    "own with a library": (
+        "Every released day is synthetic: drawn from a model of the population, not from anybody's day in the data.",
+        "Rhythms (when somebody leaves and stays) come from days of the library {library}, which was declared to be public: "
+        "nothing is promised to the people in it. Two of its days are joined and their changes moved by up to two steps.",
+        "How popular places and regions are, how far people move and how often each of 12 kinds of day occurs were measured "
+        "with noise. Together they cost epsilon {epsilon:g} per person, once, for any number of days.",
+        "One person changes each statistic by at most one person's weight, however many days or points they have.",
+        "Whoever already knows that somebody is in the data, or knows everything but one person, learns little more about "
+        "that person from these days.",
+        "Used as fakes beside a true trace, the days confuse an observer who knows how people in general move. Nothing is "
+        "claimed against one who knows another day of the same person.",
+    ),
     "own-seeded": (
         "This release is not differentially private and promises nothing about anybody.",
         "Each released day has the rhythm of one private day, its boundaries moved at random by a step or so, on other cells: "
@@ -49,6 +61,10 @@ EXPECTED_ERRORS: Mapping[str, str] = {
         "Good from about 900 people times epsilon: places and moves of a day within 15 % and a divergence of sorted visits "
         "near 0.1 on the built-in city of 1,000; with 100 people, days follow public priors more than the data."
     ),
+    "own with a library": (
+        "Good from about 400 people times epsilon where the library's days are like those of the population; days of another "
+        "way of life stay what they are, whatever is measured."
+    ),
     "own-seeded": "Days, moves and visits close to the private ones; nothing is protected by a promise.",
     "own-tested": (
         "At most {n_out:,} days, most of them only with ten thousand people or more: each attempt needs hundreds or thousands "
@@ -59,3 +75,7 @@ EXPECTED_ERRORS: Mapping[str, str] = {
         "divergence of sorted visits is 0.1 to 0.8, depending on merging."
     ),
 }
+
+LIBRARY_ASSUMPTION = (
+    "The library of day patterns is public and was made without the people protected here: nothing in it is protected."
+)
