@@ -11,6 +11,7 @@ from murmurate.metrics import METRICS, measure
 from murmurate.metrics.comparison import NotMeasurable
 from murmurate.metrics.semantics import (
     allocation_divergence,
+    beside,
     pair_similarities,
     time_allocation,
     top_coverage,
@@ -63,6 +64,9 @@ def test_baselines_stand_beside(days):
         assert words in found["day_visits.kl"].note
     allocation = measure("day_time_allocation", compare(made, trips_of(days), grid=GRID))
     assert "random" in allocation[0].note
+    assert set(beside(allocation[0])) == {"another real day", "uniform", "random"}
+    assert beside(found["day_visits.kl"])["single place"] > beside(found["day_visits.kl"])["another real day"]
+    assert beside(measure("day_semantics", compare(made, trips_of(days), grid=GRID))[0]) == {}
     assert allocation[0].value < 0.1
 
 
@@ -77,6 +81,7 @@ def test_statistics_by_hand():
     day = np.array([[1, 1, 2, 3]] * 2)
     assert time_allocation(day, 0).tolist() == [0.5, 0.5]
     assert time_allocation(day, 3).tolist() == [0.0, 0.0]
+    assert time_allocation(day, 0, 1).tolist() == [0.75, 0.75]
     assert allocation_divergence(np.array([0.2, 0.6]), np.array([0.1, 0.3])) == pytest.approx(0)
 
 

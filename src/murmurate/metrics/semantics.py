@@ -25,13 +25,15 @@ SETS = 10
 """Released sets drawn, each as large as the originals."""
 TOP = (10, 20, 30, 40, 50)
 SMOOTHING = 0.05
+ALLOCATIONS = (("place1", 0, 0), ("place2", 1, 1), ("place3", 2, 2), ("top2", 0, 1), ("top3", 0, 2))
+"""Places by the time spent there: one by one, and the first two and three together."""
 _MOST_PEOPLE = 1000
 """Beyond, people are drawn at random: pairs grow with the square."""
 
 
 def day_visits(comparison: Comparison) -> list[Score]:
     """(a) and (b): sorted visits, their divergence and relative error; (c) the share of most visited places in common."""
-    real, second, sets = _days(comparison)
+    real, second, sets = day_sets(comparison)
     n = comparison.grid.n_cells
     flat = np.full(n, real.size / n)
     single = np.zeros(n)
@@ -57,26 +59,29 @@ def day_visits(comparison: Comparison) -> list[Score]:
 
 
 def day_time_allocation(comparison: Comparison) -> list[Score]:
-    """(d): how much of the day people spend at their first, second and third place."""
-    real, second, sets = _days(comparison)
+    """(d): how much of the day people spend at their first, second and third place, and at the first two and three together.
+
+    The paper's figures for its second and third place are of the size that the places together give.
+    """
+    real, second, sets = day_sets(comparison)
     generator = comparison.generator(71)
     found = []
-    for rank in range(3):
-        own = time_allocation(real, rank)
-        values = [allocation_divergence(own, time_allocation(part, rank)) for part in sets]
+    for name, first, last in ALLOCATIONS:
+        own = time_allocation(real, first, last)
+        values = [allocation_divergence(own, time_allocation(part, first, last)) for part in sets]
         baselines = [
-            ("uniform", allocation_divergence(own, _evenly(real, rank))),
+            ("uniform", allocation_divergence(own, _evenly(real, first, last))),
             ("random", allocation_divergence(own, np.sort(generator.random(len(own))))),
         ]
         if second is not None:
-            baselines.insert(0, ("another real day", allocation_divergence(own, time_allocation(second, rank))))
-        found.append(_score(f"day_time_allocation.place{rank + 1}_kl", values, "lower", baselines, len(real)))
+            baselines.insert(0, ("another real day", allocation_divergence(own, time_allocation(second, first, last))))
+        found.append(_score(f"day_time_allocation.{name}_kl", values, "lower", baselines, len(real)))
     return found
 
 
 def day_mobility(comparison: Comparison) -> list[Score]:
     """(e): similarity of the aggregate moves (smoothed) and visits of released days to those of the originals."""
-    real, second, sets = _days(comparison)
+    real, second, sets = day_sets(comparison)
     grid = comparison.grid
     if grid.n_cells > MOST_PLACES:
         raise NotMeasurable(f"aggregate mobility is compared on at most {MOST_PLACES:,} cells; the grid has {grid.n_cells:,}")
@@ -95,7 +100,7 @@ def day_mobility(comparison: Comparison) -> list[Score]:
 
 def day_semantics(comparison: Comparison) -> list[Score]:
     """(f): whether released days are as alike, up to relabelled places, as the originals are among themselves."""
-    real, _, sets = _days(comparison)
+    real, _, sets = day_sets(comparison)
     n = comparison.grid.n_cells
     own = pair_similarities(real, n)
     made = [pair_similarities(part, n) for part in sets]
@@ -143,13 +148,11 @@ def top_coverage(real: Floats, made: Floats, size: int) -> float:
     return len(one & two) / size
 
 
-def time_allocation(place: Places, rank: int) -> Floats:
-    """The share of the day everybody spends at their (rank + 1)-th place, sorted over people."""
-    shares = np.empty(len(place))
-    for row, day in enumerate(place):
-        spent = np.sort(np.unique(day, return_counts=True)[1])[::-1]
-        shares[row] = spent[rank] / len(day) if rank < len(spent) else 0.0
-    return np.sort(shares)
+def time_allocation(place: Places, first: int, last: int | None = None) -> Floats:
+    """The share of the day everybody spends at their places of rank `first` (0 is the main one) to `last`, sorted."""
+    end = first + 1 if last is None else last + 1
+    shares = [np.sort(np.unique(day, return_counts=True)[1])[::-1][first:end].sum() / len(day) for day in place]
+    return np.sort(np.array(shares))
 
 
 def allocation_divergence(real: Floats, made: Floats) -> float:
@@ -179,16 +182,16 @@ def pair_similarities(place: Places, n_places: int) -> Floats:
     return all_pairs[~np.eye(len(place), dtype=bool)]
 
 
-def _evenly(place: Places, rank: int) -> Floats:
+def _evenly(place: Places, first: int, last: int) -> Floats:
     """The paper's uniform baseline: everybody spends the same time at each of the places they visit."""
     n = np.array([len(np.unique(day)) for day in place])
-    return np.sort(np.where(rank < n, 1 / n, 0.0))
+    return np.sort(np.clip(n - first, 0, last + 1 - first) / n)
 
 
 # -- reading both sides -----------------------------------------------------------------------------------------------
 
 
-def _days(comparison: Comparison) -> tuple[Places, Places | None, list[Places]]:
+def day_sets(comparison: Comparison) -> tuple[Places, Places | None, list[Places]]:
     """One day of each original person, another of those who have one, and sets of released days as large."""
     if not (comparison.original.trips.has_coordinates and comparison.released.trips.has_coordinates):
         raise NotMeasurable("days need coordinates on both sides")
@@ -214,6 +217,13 @@ def _days(comparison: Comparison) -> tuple[Places, Places | None, list[Places]]:
     return first.place, second.place if enough else None, sets
 
 
+def beside(score: Score) -> dict[str, float]:
+    """The baselines that stand beside a score of days, read back from its note."""
+    _, found, text = score.note.partition(_BESIDE)
+    parts = (part.rpartition(" ") for part in text.rstrip(".").split("; ")) if found else ()
+    return {what: float(value) for what, _, value in parts}
+
+
 def _traces(trips: Trips, grid: Grid) -> DailyTraces:
     return daily_traces(trips, grid, grid.n_cells)
 
@@ -221,7 +231,7 @@ def _traces(trips: Trips, grid: Grid) -> DailyTraces:
 def _score(  # noqa: PLR0917
     name: str, values: list[float], better: Better, baselines: list[tuple[str, float]], n: int, more: str = ""
 ) -> Score:
-    beside = "; ".join(f"{what} {value:.3f}" for what, value in baselines)
+    baseline_words = "; ".join(f"{what} {value:.3f}" for what, value in baselines)
     note = f"mean and range over {len(values)} released sets of {n} days" + (f", {more}" if more else "")
     return Score(
         name=name,
@@ -231,5 +241,8 @@ def _score(  # noqa: PLR0917
         better=better,
         family="days",
         n=n,
-        note=f"{note}. Beside: {beside}." if beside else f"{note}.",
+        note=f"{note}{_BESIDE}{baseline_words}." if baseline_words else f"{note}.",
     )
+
+
+_BESIDE = ". Beside: "
