@@ -1,49 +1,52 @@
 """DP-Loc's own evaluation (section 8.5) on San Francisco taxis: ours, as published, and NGRAM beside the paper's numbers.
 
-    python benchmarks/dp_loc_paper.py [--cells 500,250] [--epsilons 1,2] [--seeds 3] [--which own,ngram,as_published]
-                                      [--n-out 120000] [--out dp_loc.json] [--html dp_loc.html]
+    python benchmarks/dp_loc_paper.py [--cells 500,250] [--epsilons 1,2] [--seeds 3] [--which own,ngram,as_published,networks]
+                                      [--n-out 120000] [--results dp_loc.json] [--html dp_loc.html] [--page-only]
 
-Everything here is internal to a custodian: it compares with the private trips. NGRAM knows no hours; its trips get hours drawn
-from those of the originals, which flatters it. `as_published` is as published but for the sampling, which is Poisson.
+Every finished run is written to the results file, so an interrupted benchmark goes on where it stopped. Each run has a process
+of its own, one after another and on one thread, so that its time and its peak memory are its own. Noise is secure: a repeat is
+a fresh run. Everything here is internal to a custodian: it compares with the private trips. NGRAM knows no hours; its trips get
+hours drawn from those of the originals, which flatters it. `as_published` is as published but for its sampling (Poisson).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import resource
 import sys
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-import jinja2
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+
 import numpy as np
 import polars as pl
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from dp_loc_networks import next_cell_scores, side_results, vae_losses
 from murmurate import noise
 from murmurate.core.trips import Trips
 from murmurate.ingest.discretise import to_cells
-from murmurate.mechanisms.dp_loc import DPLoc
-from murmurate.mechanisms.dp_loc.net_router import PublishedRouter
+from murmurate.mechanisms.dp_loc import DPLoc, fitting, moves_net
 from murmurate.mechanisms.dp_loc.reading import read
 from murmurate.mechanisms.ngram import NGram
 from murmurate.metrics import measure
 from murmurate.scoring import compare
 from murmurate.spaces.grid import Grid
-from murmurate.synthesis.moves import grams
 
 BOX = (37.6017, -122.5158, 37.8112, -122.3527)
 DELTA = 1e-6
-PAPER_PATTERNS = {  # true positives in percent for K = 10, 20, 50, 100 (tables 2 and 3)
-    (250, 1): {"DP-Loc": [50, 60, 71, 71], "NGRAM": [80, 88, 100, 100]},
-    (250, 2): {"DP-Loc": [20, 60, 80, 80], "NGRAM": [90, 90, 100, 100]},
-    (500, 1): {"DP-Loc": [40, 25, 30, 22], "NGRAM": [90, 95, 76, 100]},
-    (500, 2): {"DP-Loc": [40, 30, 20, 15], "NGRAM": [90, 95, 78, 79]},
-}
-PAPER_TRANSITIONS = {(250, 1): (24.19, 350.4), (250, 2): (26.45, 333.2), (500, 1): (73.52, 237.7), (500, 2): (75.28, 220.3)}
-"""Accuracy in percent and error in metres (table 5)."""
+ORDER = ("own", "ngram", "as_published", "networks")
+"""At each epsilon; the cheap and telling ones first."""
 
 
 def cpu() -> float:
@@ -61,11 +64,10 @@ def taxis() -> Trips:
     return Trips(table, time_zone="America/Los_Angeles")
 
 
-def mechanism(which: str, grid: Grid, epsilon: float):
+def mechanism(which: str, grid: Grid, epsilon: float) -> DPLoc | NGram:
     if which == "ngram":
         return NGram(epsilon=epsilon, space=grid)
-    options = {"own": {}, "own_net": {"next_cell": "net"}, "as_published": {"variant": "as_published"}}
-    return DPLoc(epsilon=epsilon, delta=DELTA, space=grid, **options[which])
+    return DPLoc(epsilon=epsilon, delta=DELTA, space=grid, variant=which)
 
 
 def with_hours(released: Trips, original: Trips) -> Trips:
@@ -85,89 +87,101 @@ def scores(original: Trips, released: Trips, grid: Grid) -> dict:
         "jsd": size[0].value,
         "emd_m": flows[0].value,
         "emd_floor_m": flows[1].value,
-        "jsd_by_hour": [round(score.value, 4) for score in size[1:]],
-        "emd_by_hour_m": [round(score.value) for score in flows[2:]],
-        "patterns": {name: value for name, value in found.items() if "true_positive" in name or "tp" in name.lower()},
+        "jsd_by_hour": {score.name[-2:]: round(score.value, 4) for score in size[1:]},
+        "emd_by_hour_m": {score.name[-2:]: round(score.value) for score in flows[2:]},
+        "patterns_percent": {k: 100 * found[f"patterns.true_positives_{k}"] for k in (10, 20, 50, 100)},
+        "mean_cells": [float(np.diff(side.offsets).mean()) for side in (original, released)],
     }
 
 
-def transitions(model, private: Trips, asked: DPLoc) -> dict:
-    """Accuracy of the most probable next cell and the mean distance to the true one, in metres, on 50,000 grams."""
-    around, grid = asked.around(), asked.space
-    found = read(private, grid=grid, unit=asked.bounds(), slot_s=asked.slot_s, hours=asked.hours)
-    steps = grams(found.trips, around)
-    usable = np.flatnonzero((steps.offset >= 0) & (steps.offset != around.stop))
-    chosen = np.random.default_rng(1).choice(usable, min(50_000, len(usable)), replace=False)
-    trip = steps.trip[chosen]
-    router: PublishedRouter = model.router
-    logits = np.asarray(
-        router.net.logits(router.params, steps.cell[chosen], found.trips.destinations[trip], found.trips.hours[trip])
-    )
-    told = logits.argmax(axis=1)
-    down, right = np.divmod(told, around.side)
-    wanted_down, wanted_right = np.divmod(steps.offset[chosen], around.side)
-    error = np.hypot(down - wanted_down, right - wanted_right) * grid.cell_m
-    return {"accuracy_percent": 100 * float((told == steps.offset[chosen]).mean()), "error_m": float(error.mean())}
-
-
-def run(which: str, private: Trips, original: Trips, asked, n_out: int) -> dict:
-    grid = asked.space
-    rng = noise.secure()
+def run(which: str, cell_m: float, epsilon: float, n_out: int) -> dict:
+    """Fit, draw and compare once."""
+    warnings.simplefilter("ignore")
+    private, grid = taxis(), Grid(*BOX, cell_m)
+    if which == "networks":
+        start = cpu()
+        found = side_results(private, DPLoc(epsilon=epsilon, delta=DELTA, space=grid, variant="as_published"))
+        return found | {"fit_cpu_s": cpu() - start}
+    asked = mechanism(which, grid, epsilon)
+    rng, trained = noise.secure(), remembered()
     start, wall = cpu(), time.time()
     asked.guarantee()
     model = asked.fit(private, rng)
     fitted, fit_wall = cpu(), time.time()
     released = model.sample(n_out, rng)
     result = {
-        "which": which,
-        "cell_m": grid.cell_m,
-        "epsilon": asked.epsilon,
         "fit_cpu_s": fitted - start,
         "sample_cpu_s": cpu() - fitted,
         "fit_wall_s": fit_wall - wall,
         "sample_wall_s": time.time() - fit_wall,
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        **scores(original, with_hours(released, original), grid),
     }
-    if which == "as_published":
-        result["transitions"] = transitions(model, private, asked)
+    original = to_cells(private, grid, hour=True)
+    result |= scores(original, with_hours(released, original), grid)
+    if isinstance(asked, DPLoc):
+        found = read(private, grid=grid, unit=asked.bounds(), slot_s=asked.slot_s, hours=asked.hours)
+        result["next_cell"] = next_cell_scores(model.router, found, asked.around(), grid.cell_m)
+        if "EndsVAE" in trained:
+            result["ends"] = vae_losses(*trained["EndsVAE"], found)
     return result
 
 
+def remembered() -> dict:
+    """Networks by name as they are trained from now on: a released model keeps only the decoder of its autoencoder."""
+    trained: dict = {}
+    train = fitting.train
+
+    def keeping(network, *arguments, **options):
+        params, event = train(network, *arguments, **options)
+        trained[type(network).__name__] = (network, params)
+        return params, event
+
+    fitting.train = moves_net.train = keeping
+    return trained
+
+
+def queue(options: argparse.Namespace) -> list[tuple]:
+    wanted = options.which.split(",")
+    return [
+        (which, float(cell_m), float(epsilon), repeat)
+        for epsilon in options.epsilons.split(",")
+        for which in ORDER
+        if which in wanted
+        for cell_m in options.cells.split(",")
+        for repeat in range(1 if which == "networks" else options.seeds)
+        if which != "networks" or (float(cell_m), float(epsilon)) == (500, 1)
+    ]
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", default="500,250")
     parser.add_argument("--epsilons", default="1,2")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--which", default="own,ngram,as_published")
+    parser.add_argument("--which", default=",".join(ORDER))
     parser.add_argument("--n-out", type=int, default=120_000)
-    parser.add_argument("--out", type=Path, default=Path("dp_loc.json"))
+    parser.add_argument("--results", type=Path, default=Path("dp_loc.json"))
     parser.add_argument("--html", type=Path)
+    parser.add_argument("--page-only", action="store_true")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    private = taxis()
-    results = []
-    for cell_m in (float(value) for value in options.cells.split(",")):
-        grid = Grid(*BOX, cell_m)
-        original = to_cells(private, grid, hour=True)
-        for epsilon in (float(value) for value in options.epsilons.split(",")):
-            for which in options.which.split(","):
-                for repeat in range(options.seeds):
-                    result = {"repeat": repeat, **run(which, private, original, mechanism(which, grid, epsilon), options.n_out)}
-                    results.append(result)
-                    shown = {key: value for key, value in result.items() if "by_hour" not in key}
-                    print(json.dumps(shown), flush=True)
-                    options.out.write_text(json.dumps(results, indent=1))
+    results = json.loads(options.results.read_text()) if options.results.exists() else []
+    done = {(r["which"], r["cell_m"], r["epsilon"], r["repeat"]) for r in results}
+    for which, cell_m, epsilon, repeat in [] if options.page_only else queue(options):
+        if (which, cell_m, epsilon, repeat) in done:
+            continue
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, mp_context=context) as alone:
+            found = alone.submit(run, which, cell_m, epsilon, options.n_out).result()
+        results.append({"which": which, "cell_m": cell_m, "epsilon": epsilon, "repeat": repeat, **found})
+        print(json.dumps({key: value for key, value in results[-1].items() if "by_hour" not in key}), flush=True)
+        temporary = options.results.with_suffix(".part")
+        temporary.write_text(json.dumps(results, indent=1))
+        temporary.replace(options.results)
     if options.html:
-        write_page(results, options.html)
+        from dp_loc_page import write_page
 
-
-def write_page(results: list[dict], path: Path) -> None:
-    """One page: the tables side by side with the paper's, and the curves by hour."""
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True)
-    page = environment.get_template("dp_loc_paper.html.j2")
-    text = page.render(results=results, patterns=PAPER_PATTERNS, transitions=PAPER_TRANSITIONS, delta=DELTA)
-    path.write_text(text, encoding="utf-8")
+        write_page(results, options.html, delta=DELTA)
+        print(options.html)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from murmurate.mechanisms.dp_loc.initialiser_vae import EndsVAE
 from murmurate.mechanisms.dp_loc.net_router import PublishedRouter, grouped_paths
 from murmurate.mechanisms.dp_loc.networks import PublishedNet
 from murmurate.synthesis.moves import Neighbourhood
+from murmurate.synthesis.shortest import Window
 from murmurate.training.ghost import plain_sum
 from murmurate.training.noise_step import noisy_sum
 from murmurate.training.optimise import Optimiser
@@ -94,34 +95,36 @@ def routes(repeats: int, groups: int = 60) -> dict:
     # trips of up to some five kilometres, as most taxi trips are; the tree stops growing when all its sources are reached
     apart = generator.integers(-14, 15, (2, len(destinations)))
     row, column = np.clip(destinations // 58 + apart[0], 0, 93), np.clip(destinations % 58 + apart[1], 0, 57)
-    sources = row * 58 + column
+    near, far = row * 58 + column, generator.integers(0, around.n_cells, len(destinations))
     hours = np.repeat(generator.integers(0, 24, groups), 3)
     hidden = generator.random((around.n_cells, net.hidden), dtype=np.float32)
+    made = np.empty((around.n_cells, around.n_offsets), dtype=np.float32)
 
     def products() -> None:
         for _ in range(groups):
-            hidden @ router.params["out.w"]
+            np.matmul(hidden, router.params["out.w"], out=made)
 
     found = interleaved(
         {
-            "routes": lambda: grouped_paths(sources, destinations, hours, around, router._costs()),
+            "routes, sources within 14 cells": lambda: grouped_paths(near, destinations, hours, around, router.costs()),
+            "routes, sources anywhere": lambda: grouped_paths(far, destinations, hours, around, router.costs()),
             "matrix products": products,
         },
         max(2, repeats // 5),
     )
-    found["routes / matrix products"] = found["routes"] / found["matrix products"]
-    cost = router._costs()(int(destinations[0]), int(hours[0]))
+    kinds = [name for name in found if name.startswith("routes")]
+    ratios = {f"{name} / matrix products": found[name] / found["matrix products"] for name in kinds}
+    logits, totals, _ = router.costs()(int(destinations[0]), int(hours[0]))(Window((0, 0, 94, 58), 58))
+    cost = np.asarray((totals - logits).T)
     start = time.process_time()
     graph = networkx.DiGraph()
     cell, at = np.nonzero(np.isfinite(cost))
     target = (cell // 58 + at // 11 - 5) * 58 + cell % 58 + at % 11 - 5
     graph.add_weighted_edges_from(zip(cell.tolist(), target.tolist(), cost[cell, at].tolist(), strict=True))
-    networkx.dijkstra_path(graph, int(sources[0]), int(destinations[0]))
-    found["networkx per trip (one trip, graph built for its destination and hour)"] = (time.process_time() - start) * 1e3
-    found["networkx / ours, per trip, extrapolated"] = found[
-        "networkx per trip (one trip, graph built for its destination and hour)"
-    ] / (found["routes"] / len(sources))
-    return found
+    networkx.dijkstra_path(graph, int(far[0]), int(destinations[0]))
+    peer = (time.process_time() - start) * 1e3
+    ratios |= {f"networkx / {name}, per trip, extrapolated from one": peer / (found[name] / len(near)) for name in kinds}
+    return found | {"networkx per trip (one trip, graph built for its destination and hour)": peer} | ratios
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from murmurate.mechanisms.dp_loc.net_router import PublishedRouter, grouped_path
 from murmurate.mechanisms.dp_loc.networks import PublishedNet
 from murmurate.mechanisms.dp_loc.settings import VARIANTS
 from murmurate.synthesis.moves import Neighbourhood
+from murmurate.synthesis.shortest import Window, _tree_paths, cheapest_paths
 
 
 def mechanism(**options):
@@ -90,14 +91,52 @@ def test_most_probable_paths_of_the_network_follow_its_probabilities():
     params = net.start(np.random.default_rng(1))
     router = PublishedRouter(params, around, 24, "most_probable")
     object.__setattr__(router, "net", net)
-    costs = router._costs()(10, 8)
+    everything = Window((0, 0, 6, 7), 7)
+    logits, totals, _ = router.costs()(10, 8)(everything)
     rows = np.arange(around.n_cells)
-    logits = np.asarray(net.logits(params, rows, np.full_like(rows, 10), np.full_like(rows, 8)))
-    weights = np.where(inside(around), np.exp(logits), 0.0)
-    assert np.exp(-costs) == pytest.approx(weights / weights.sum(axis=1, keepdims=True), abs=1e-5)
-    made = grouped_paths(np.array([0, 41, 10]), np.array([10, 10, 10]), np.array([8, 8, 8]), around, router._costs())
+    known = np.asarray(net.logits(params, rows, np.full_like(rows, 10), np.full_like(rows, 8)))
+    weights = np.where(inside(around), np.exp(known), 0.0)
+    found = np.exp(logits - totals).T
+    assert found == pytest.approx(weights / weights.sum(axis=1, keepdims=True), abs=1e-5)
+    made = grouped_paths(np.array([0, 41, 10]), np.array([10, 10, 10]), np.array([8, 8, 8]), around, router.costs())
     assert made.sources.tolist() == [0, 41, 10]
     assert set(made.destinations.tolist()) == {10}
+
+
+def test_windows_change_no_path():
+    """Trees grown in windows give what trees over the whole grid give, also where the best way leaves the first window."""
+    around = Neighbourhood(rows=40, columns=37, reach=2)
+    net = PublishedNet(around.n_cells, around.n_offsets, 24, 5, 8)
+    generator = np.random.default_rng(3)
+    params = net.start(generator)
+    params["out.w"] *= 30  # steps of very different cost, so that detours pay
+    router = PublishedRouter(params, around, 24, "most_probable")
+    object.__setattr__(router, "net", net)
+    of = router.costs()
+    everything = Window((0, 0, 40, 37), 37)
+    sizes = []
+    for destination in generator.integers(0, around.n_cells, 20):
+        asked = []
+
+        def windowed(window, destination=int(destination), asked=asked):
+            asked.append(window.n_cells)
+            return of(destination, 8)(window)
+
+        sources = np.clip(destination + np.array([0, 1, 38, 40]), 0, around.n_cells - 1)
+        cells, _ = cheapest_paths(windowed, sources, int(destination), around)
+        sizes.append(len(asked))
+        everywhere = [logs.copy() for logs in of(int(destination), 8)(everything)]
+        whole, _ = _tree_of(everywhere, sources, int(destination), around)
+        assert cells.tolist() == whole.tolist()
+    assert max(sizes) > 1  # some tree had to be grown again
+    assert min(sizes) == 1
+
+
+def _tree_of(costs, sources, destination, around):
+    _, cells, sizes = _tree_paths(
+        tuple(costs), sources, destination, (around.rows, around.columns, around.reach), (0, 0, around.rows, around.columns)
+    )
+    return cells, sizes
 
 
 def test_published_settings_are_those_of_the_paper():

@@ -1,7 +1,13 @@
-"""Most probable paths: one reverse shortest-path tree a destination, grown only until every source of it is reached."""
+"""Most probable paths: one reverse shortest-path tree a destination, grown only until every source of it is reached.
+
+Costs are asked for a window of cells around the ends, as trips are short beside a city. A tree that would leave its window
+before it has reached every source is grown again in a larger one, so a window never changes a path.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -14,189 +20,289 @@ from murmurate.synthesis.moves import MoveWeights, Neighbourhood
 from murmurate.synthesis.paths import Shape, Tables, straight
 from murmurate.synthesis.sequences import CellTrips
 
+SPARE = 2
+"""Cells a window is wider than the farthest source and a step beyond it."""
+
+Singles = NDArray[np.float32]
+Box = tuple[int, int, int, int]
+"""Row and column of the first cell, rows, columns."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A rectangle of cells of a grid."""
+
+    box: Box
+    grid_columns: int
+
+    @property
+    def n_cells(self) -> int:
+        return self.box[2] * self.box[3]
+
+    @property
+    def cells(self) -> Integers:
+        """The cells, row by row."""
+        south, west, rows, columns = self.box
+        down, right = np.divmod(np.arange(rows * columns), columns)
+        return (south + down) * self.grid_columns + west + right
+
+
+Costs = tuple[Singles, Singles, Singles]
+"""[offset, cell] logarithms of weights of steps; [cell] the logarithm of their sum, and that of the largest."""
+StepCosts = Callable[[Window], Costs]
+"""Costs of the steps from the cells of a window."""
+
 
 def most_probable_paths(
     sources: Integers, destinations: Integers, hours: Integers, *, weights: MoveWeights, around: Neighbourhood
 ) -> CellTrips:
     """For each triple the path of the largest product of step probabilities; the same ends always give the same path."""
-    order = np.argsort(destinations, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(destinations[order]) != 0]) if len(order) else np.zeros(0, np.int64)
-    bounds = np.append(starts, len(order))
-    parts, lengths = [], []
-    for low, high in pairwise(bounds.tolist()):
-        group = order[low:high]
-        cost = step_costs(int(destinations[group[0]]), weights, around)
-        cells, sizes = tree_paths(cost, sources[group], int(destinations[group[0]]), around)
-        parts.append(cells)
-        lengths.append(sizes)
-    return in_order(parts, lengths, order, hours)
+    tables = _tables(weights, around)
+
+    def costs(destination: int) -> StepCosts:
+        return lambda window: _window_costs(destination, window, tables, around)
+
+    order, groups = grouped(destinations)
+    found = [cheapest_paths(costs(int(destinations[g[0]])), sources[g], int(destinations[g[0]]), around) for g in groups]
+    return in_order(found, order, hours)
 
 
-def in_order(parts: list[Integers], lengths: list[Integers], order: Integers, hours: Integers) -> CellTrips:
-    """Paths made group by group, put back into the order of their triples."""
+def grouped(key: Integers) -> tuple[Integers, Iterator[Integers]]:
+    """The order that puts equal keys together, and the places of each key."""
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(key[order]) != 0]) if len(order) else np.zeros(0, np.int64)
+    return order, (order[low:high] for low, high in pairwise([*starts.tolist(), len(order)]))
+
+
+def in_order(found: list[tuple[Integers, Integers]], order: Integers, hours: Integers) -> CellTrips:
+    """Cells and sizes of paths made group by group, put back into the order of their triples."""
     empty = np.zeros(0, dtype=np.int64)
-    sizes = np.concatenate([empty, *lengths])
+    sizes = np.concatenate([empty, *(sizes for _, sizes in found)])
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    return CellTrips(np.concatenate([empty, *parts]), offsets, hours[order]).take(back)
+    return CellTrips(np.concatenate([empty, *(cells for cells, _ in found)]), offsets, hours[order]).take(back)
 
 
 def step_costs(destination: int, weights: MoveWeights, around: Neighbourhood) -> Floats:
     """[cell, offset] minus the logarithm of the probability of each step, the destination being given."""
-    return np.asarray(
-        _costs(
-            destination,
-            (around.rows, around.columns, around.reach),
-            (
-                around.relative,
-                weights.towards.astype(np.float32),
-                weights.visits.astype(np.float32),
-                weights.steps.astype(np.float32),
-            ),
-        )
-    )
+    everything = Window((0, 0, around.rows, around.columns), around.columns)
+    logs, totals, _ = _window_costs(destination, everything, _tables(weights, around), around)
+    return np.asarray((totals - logs).T)
 
 
-def tree_paths(cost: NDArray[Any], sources: Integers, destination: int, around: Neighbourhood) -> tuple[Integers, Integers]:
+def cheapest_paths(costs: StepCosts, sources: Integers, destination: int, around: Neighbourhood) -> tuple[Integers, Integers]:
     """Cells and sizes of the cheapest paths from each source to the destination.
 
     A source that is the destination leaves it and comes back by the cheapest pair of steps. A source from which no
     step of positive probability leads on takes the straight line, as no cell of a public grid is declared closed.
     """
-    cells, sizes = _tree_paths(cost, sources, destination, (around.rows, around.columns, around.reach))
-    return cells, sizes
+    row, column = divmod(destination, around.columns)
+    apart = np.maximum(np.abs(sources // around.columns - row), np.abs(sources % around.columns - column))
+    margin = int(apart.max()) + around.reach + SPARE
+    while True:
+        south, west = max(row - margin, 0), max(column - margin, 0)
+        north, east = min(row + margin + 1, around.rows), min(column + margin + 1, around.columns)
+        window = Window((south, west, north - south, east - west), around.columns)
+        shape = (around.rows, around.columns, around.reach)
+        left, cells, sizes = _tree_paths(costs(window), sources, destination, shape, window.box)
+        if not left:
+            return cells, sizes
+        margin *= 2
+
+
+def close_outside(logs: NDArray[Any], window: Window, around: Neighbourhood) -> None:
+    """Forbid steps that leave the grid, and staying."""
+    _close(logs, (around.rows, around.columns, around.reach), window.box)
+
+
+def _tables(weights: MoveWeights, around: Neighbourhood) -> Tables:
+    return (
+        around.relative,
+        weights.towards.astype(np.float32),
+        weights.visits.astype(np.float32),
+        weights.steps.astype(np.float32),
+    )
+
+
+def _window_costs(destination: int, window: Window, tables: Tables, around: Neighbourhood) -> Costs:
+    logs, totals, largest = _logs(destination, (around.rows, around.columns, around.reach), window.box, tables)
+    return logs, totals, largest
 
 
 @njit(cache=True)
-def _costs(destination: int, shape: Shape, tables: Tables) -> Floats:
+def _close(logs: NDArray[Any], shape: Shape, box: Box) -> None:
     rows, columns, reach = shape
+    south, west, high, wide = box
+    side = 2 * reach + 1
+    for at in range(side * side):
+        down, right = at // side - reach, at % side - reach
+        for i in range(high):
+            if down == 0 == right or not 0 <= south + i + down < rows:
+                logs[at, i * wide : (i + 1) * wide] = -np.inf
+                continue
+            for j in range(min(max(-right - west, 0), wide)):
+                logs[at, i * wide + j] = -np.inf
+            for j in range(max(columns - right - west, 0), wide):
+                logs[at, i * wide + j] = -np.inf
+
+
+@njit(cache=True)
+def _logs(destination: int, shape: Shape, box: Box, tables: Tables) -> Costs:
+    rows, columns, reach = shape
+    south, west, high, wide = box
     relative, towards, visits, steps = tables
     side = 2 * reach + 1
-    out = np.full((rows * columns, side * side), np.inf)
-    for cell in range(rows * columns):
-        south, west = cell // columns, cell % columns
-        bin_ = relative[destination // columns - south + rows - 1, destination % columns - west + columns - 1]
-        total = 0.0
+    logs = np.full((side * side, high * wide), -np.inf, dtype=np.float32)
+    totals, largest = np.full(high * wide, np.inf, dtype=np.float32), np.zeros(high * wide, dtype=np.float32)
+    for place in range(high * wide):
+        row, column = south + place // wide, west + place % wide
+        cell = row * columns + column
+        bin_ = relative[destination // columns - row + rows - 1, destination % columns - column + columns - 1]
+        total, most = 0.0, 0.0
         for at in range(side * side):
-            i, j = south + at // side - reach, west + at % side - reach
+            i, j = row + at // side - reach, column + at % side - reach
             if 0 <= i < rows and 0 <= j < columns and at != side * side // 2:
                 weight = towards[bin_, at] * visits[i * columns + j] * steps[cell, at]
                 if weight > 0:
-                    out[cell, at] = weight
+                    logs[at, place] = np.log(weight)
                     total += weight
-        for at in range(side * side):
-            if out[cell, at] < np.inf:
-                out[cell, at] = np.log(total / out[cell, at])
-    return out
+                    most = max(most, weight)
+        if total > 0:
+            totals[place], largest[place] = np.log(total), np.log(most)
+    return logs, totals, largest
 
 
 @njit(cache=True)
-def _tree_paths(cost: NDArray[Any], sources: Integers, destination: int, shape: Shape) -> tuple[Integers, Integers]:
+def _tree_paths(costs: Costs, sources: Integers, destination: int, shape: Shape, box: Box) -> tuple[bool, Integers, Integers]:
+    """Whether the tree had to leave the window; if not, the paths."""
+    logs, totals, largest = costs
     rows, columns, reach = shape
+    south, west, high, wide = box
     side = 2 * reach + 1
-    n_cells = rows * columns
-    wanted = np.zeros(n_cells, dtype=np.bool_)
+    n = high * wide
+    root = (destination // columns - south) * wide + destination % columns - west
+    wanted = np.zeros(n, dtype=np.bool_)
     left = 0
     loop = False
     for source in sources:
-        if source == destination:
-            loop = True
-        if not wanted[source]:
-            wanted[source] = True
+        place = (source // columns - south) * wide + source % columns - west
+        loop = loop or place == root
+        if not wanted[place]:
+            wanted[place] = True
             left += 1
-    best = np.full(n_cells, np.inf)
-    following = np.full(n_cells, -1, dtype=np.int64)
-    done = np.zeros(n_cells, dtype=np.bool_)
-    heap = [(0.0, destination)]
-    best[destination] = 0.0
-    back, back_cost = np.int64(-1), np.inf  # the neighbour by which a loop from the destination comes back
-    while len(heap) > 0 and (left > 0 or loop):
-        at_cost, cell = _pop(heap)
-        if done[cell]:
-            continue
-        done[cell] = True
-        if wanted[cell]:
+    # rows and columns whose neighbours all lie in the window or outside the grid
+    safe = (
+        0 if south == 0 else reach,
+        0 if west == 0 else reach,
+        high if south + high == rows else high - reach,
+        wide if west + wide == columns else wide - reach,
+    )
+    best = np.full(n, np.inf)
+    # the cost of a place from which even its cheapest step is no gain: most steps need no further look
+    enough = np.full(n, np.inf)
+    following = np.full(n, -1, dtype=np.int32)
+    heap = np.empty(n + 1, dtype=np.int32)
+    where = np.full(n, -1, dtype=np.int32)
+    size = _lower(heap, where, best, 0, root, 0.0)
+    back, back_cost = -1, np.inf  # the neighbour by which a loop from the destination comes back
+    while size > 0 and (left > 0 or loop):
+        place, size = _pop(heap, where, best, size)
+        at_cost = best[place]
+        if wanted[place]:
             left -= 1
-        if loop and at_cost >= back_cost:
-            loop = False
-        south, west = cell // columns, cell % columns
-        if loop and cell != destination:
-            down, right = south - destination // columns, west - destination % columns
+        loop = loop and at_cost < back_cost
+        i0, j0 = place // wide, place % wide
+        if loop and place != root:
+            down, right = i0 - root // wide, j0 - root % wide
             if abs(down) <= reach and abs(right) <= reach:
-                through = at_cost + cost[destination, (down + reach) * side + right + reach]
+                through = at_cost + max(totals[root] - logs[(down + reach) * side + right + reach, root], 0.0)
                 if through < back_cost:
-                    back_cost, back = through, np.int64(cell)
-        for at in range(side * side):
-            i, j = south - (at // side - reach), west - (at % side - reach)
-            if 0 <= i < rows and 0 <= j < columns:
-                before = i * columns + j
-                through = at_cost + cost[before, at]
-                if not done[before] and through < best[before]:
-                    best[before] = through
-                    following[before] = cell
-                    _push(heap, (through, before))
+                    back_cost, back = through, place
+        if left == 0 and not loop:
+            break
+        if i0 < safe[0] or j0 < safe[1] or i0 >= safe[2] or j0 >= safe[3]:
+            return True, sources, sources
+        for down in range(max(-reach, i0 - high + 1), min(reach, i0) + 1):
+            for right in range(max(-reach, j0 - wide + 1), min(reach, j0) + 1):
+                before = (i0 - down) * wide + j0 - right
+                if at_cost >= enough[before]:
+                    continue
+                through = at_cost + max(totals[before] - logs[(down + reach) * side + right + reach, before], 0.0)
+                if through < best[before]:
+                    following[before] = place
+                    enough[before] = through - max(totals[before] - largest[before], 0.0)
+                    size = _lower(heap, where, best, size, before, through)
     cells = np.empty(16 + 12 * len(sources), dtype=np.int64)
     sizes = np.empty(len(sources), dtype=np.int64)
     filled = 0
     for index in range(len(sources)):
         source = sources[index]
-        if filled + n_cells + 2 > len(cells):
-            grown = np.empty(2 * len(cells) + n_cells + 2, dtype=np.int64)
+        if filled + n + 2 > len(cells):
+            grown = np.empty(2 * len(cells) + n + 2, dtype=np.int64)
             grown[:filled] = cells[:filled]
             cells = grown
         start = filled
         cells[filled] = source
         filled += 1
-        step = source
-        if source == destination:
-            step = back if back >= 0 else (source + 1 if source % columns + 1 < columns else source - 1)
-            cells[filled] = step
+        place = (source // columns - south) * wide + source % columns - west
+        if place == root and back >= 0:
+            place = back
+            cells[filled] = (south + place // wide) * columns + west + place % wide
             filled += 1
-            if back < 0:
-                cells[filled] = destination
-                filled += 1
-                step = destination
-        if step != destination and following[step] < 0:
+        if following[place] < 0:
             filled = start + straight(cells[start:], source, destination, columns, reach)
-            step = destination
-        while step != destination:
-            step = following[step]
-            cells[filled] = step
+            place = root
+        while place != root:
+            place = following[place]
+            cells[filled] = (south + place // wide) * columns + west + place % wide
             filled += 1
         sizes[index] = filled - start
-    return cells[:filled].copy(), sizes
+    return False, cells[:filled].copy(), sizes
 
 
-@njit(cache=True)
-def _push(heap: list[tuple[float, int]], item: tuple[float, int]) -> None:
-    heap.append(item)
-    at = len(heap) - 1
+@njit(cache=True, inline="always")
+def _lower(  # noqa: PLR0917
+    heap: Any, where: Any, best: Any, size: int, place: int, cost: float
+) -> int:
+    """Give a place a lower cost, adding it to the heap (of `size` places) where it is not in it; the new size."""
+    best[place] = cost
+    at = where[place]
+    if at < 0:
+        at = size
+        size += 1
     while at > 0:
         parent = (at - 1) >> 1
-        if heap[parent][0] <= item[0]:
+        other = heap[parent]
+        if best[other] <= cost:
             break
-        heap[at] = heap[parent]
+        heap[at] = other
+        where[other] = at
         at = parent
-    heap[at] = item
+    heap[at] = place
+    where[place] = at
+    return size
 
 
-@njit(cache=True)
-def _pop(heap: list[tuple[float, int]]) -> tuple[float, int]:
+@njit(cache=True, inline="always")
+def _pop(heap: Any, where: Any, best: Any, size: int) -> tuple[int, int]:
+    """The cheapest place, taken out of the heap, and the new size."""
     top = heap[0]
-    last = heap.pop()
-    n = len(heap)
-    if n > 0:
-        at = 0
-        while True:
-            child = 2 * at + 1
-            if child >= n:
-                break
-            if child + 1 < n and heap[child + 1][0] < heap[child][0]:
-                child += 1
-            if heap[child][0] >= last[0]:
-                break
-            heap[at] = heap[child]
-            at = child
-        heap[at] = last
-    return top
+    size -= 1
+    last = heap[size]
+    cost = best[last]
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and best[heap[child + 1]] < best[heap[child]]:
+            child += 1
+        if best[heap[child]] >= cost:
+            break
+        heap[at] = heap[child]
+        where[heap[at]] = at
+        at = child
+    heap[at] = last
+    where[last] = at
+    return top, size

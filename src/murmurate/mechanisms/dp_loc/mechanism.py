@@ -18,7 +18,7 @@ from murmurate.mechanisms.dp_loc.fitting import fit_model
 from murmurate.mechanisms.dp_loc.model import DPLocModel, read_arrays
 from murmurate.mechanisms.dp_loc.protocols import Ends, Router
 from murmurate.mechanisms.dp_loc.reading import read
-from murmurate.mechanisms.dp_loc.settings import VARIANTS, Settings
+from murmurate.mechanisms.dp_loc.settings import VARIANTS, Settings, variant_of
 from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.frames import check_hours_and_day, check_unit, refuse_unbounded
@@ -128,7 +128,7 @@ class DPLoc:
 
     def settings(self) -> Settings:
         """The variant with the user's own choices put in."""
-        chosen = VARIANTS[self.variant]
+        chosen = variant_of(self.variant, self.epsilon)
         own = {name: getattr(self, name) for name in ("initialiser", "next_cell", "route", "reach") if getattr(self, name)}
         if self.epochs is not None:
             for name in ("ends_training", "moves_training"):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numba import njit
 
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.dp_loc.networks import PublishedNet, RelativeNet
@@ -18,12 +17,20 @@ from murmurate.mechanisms.dp_loc.settings import Route
 from murmurate.mechanisms.dp_loc.walks import walk_many
 from murmurate.synthesis.moves import Neighbourhood
 from murmurate.synthesis.sequences import CellTrips
-from murmurate.synthesis.shortest import in_order, tree_paths
+from murmurate.synthesis.shortest import (
+    Box,
+    Costs,
+    Singles,
+    StepCosts,
+    Window,
+    cheapest_paths,
+    close_outside,
+    grouped,
+    in_order,
+)
 from murmurate.synthesis.sizes import Sizes
 
 TRIES = 4
-
-Singles = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +48,7 @@ class PublishedRouter:
 
     def paths(self, sources: Integers, destinations: Integers, hours: Integers, generator: np.random.Generator) -> CellTrips:
         if self.route == "most_probable":
-            return grouped_paths(sources, destinations, hours, self.around, self._costs())
+            return grouped_paths(sources, destinations, hours, self.around, self.costs())
         tables = {"inside": inside(self.around), **self.params}
         sizes = np.full(len(sources), -1)
         return walk_many(
@@ -49,21 +56,28 @@ class PublishedRouter:
             generator=generator, tries=TRIES,
         )  # fmt: skip
 
-    def _costs(self) -> Callable[[int, int], Singles]:
-        """[cell, offset] costs of a destination and hour: the hidden layer is a sum of parts computed once."""
-        params, width = self.params, self.net.embedding
-        from_cell = params["place.w"] @ params["hidden.w"][:width] + params["hidden.b"]
+    def costs(self) -> Callable[[int, int], StepCosts]:
+        """Of a destination and hour: the hidden layer is a sum of parts computed once, the bias a row of the product."""
+        params, width, around = self.params, self.net.embedding, self.around
+        from_cell = np.ascontiguousarray((params["place.w"] @ params["hidden.w"][:width] + params["hidden.b"]).T)
         to = params["place.w"] @ params["hidden.w"][width : 2 * width]
-        outside = np.where(inside(self.around), params["out.b"], np.float32(-np.inf))
-        hidden, logits, scratch = np.empty_like(from_cell), np.empty_like(outside), np.empty_like(outside)
+        out = np.ascontiguousarray(np.vstack([params["out.w"], params["out.b"]]).T)
+        rows = [np.empty(n * around.n_cells, dtype=np.float32) for n in (out.shape[1], around.n_offsets, around.n_offsets)]
 
-        def costs(destination: int, hour: int) -> Singles:
-            np.add(from_cell, to[destination] + np.float32(hour / self.hours) * params["hidden.w"][-1], out=hidden)
-            np.maximum(hidden, 0.0, out=hidden)
-            np.matmul(hidden, params["out.w"], out=logits)
-            return negative_log_softmax(logits, outside, scratch)
+        def of(destination: int, hour: int) -> StepCosts:
+            added = to[destination] + np.float32(hour / self.hours) * params["hidden.w"][-1]
 
-        return costs
+            def costs(window: Window) -> Costs:
+                hidden, logits, scratch = (one[: len(one) // around.n_cells * window.n_cells] for one in rows)
+                hidden = hidden.reshape(-1, window.n_cells)
+                _add_and_cut(from_cell, added, window.box, around.columns, hidden)
+                logits = np.matmul(out, hidden, out=logits.reshape(-1, window.n_cells))
+                close_outside(logits, window, around)
+                return with_totals(logits, scratch.reshape(logits.shape))
+
+            return costs
+
+        return of
 
     def arrays(self) -> Arrays:
         return dict(self.params)
@@ -104,7 +118,7 @@ class RelativeRouter:
 
     def paths(self, sources: Integers, destinations: Integers, hours: Integers, generator: np.random.Generator) -> CellTrips:
         if self.route == "most_probable":
-            return grouped_paths(sources, destinations, hours, self.around, self._costs())
+            return grouped_paths(sources, destinations, hours, self.around, self.costs())
         tables = {"weights": self._log_weights, "zone": self.zone, "relative": self.around.relative, **self.params}
         wanted = self.sizes.sample(sources, destinations, hours, generator)
         return walk_many(
@@ -112,21 +126,22 @@ class RelativeRouter:
             generator=generator, tries=TRIES,
         )  # fmt: skip
 
-    def _costs(self) -> Callable[[int, int], Singles]:
+    def costs(self) -> Callable[[int, int], StepCosts]:
         params, zone, around = self.params, self.zone, self.around
-        cells = np.arange(around.n_cells)
-        weights = self._log_weights
-        outside = np.where(np.isfinite(weights), weights, np.float32(-np.inf))
 
-        def costs(destination: int, hour: int) -> Singles:
-            way = around.relative_of(cells, np.full(around.n_cells, destination))
-            hidden = (
-                params["from.w"][zone] + params["way.w"][way] + (params["to.w"][zone[destination]] + params["hour.w"][hour])
-            )
-            logits = np.maximum(hidden, 0.0) @ params["out.w"] + params["out.b"] + params["direct.w"][way]
-            return negative_log_softmax(logits, outside)
+        def of(destination: int, hour: int) -> StepCosts:
+            def costs(window: Window) -> Costs:
+                cells = window.cells
+                way = around.relative_of(cells, np.full(len(cells), destination))
+                to = params["to.w"][zone[destination]] + params["hour.w"][hour]
+                hidden = params["from.w"][zone[cells]] + params["way.w"][way] + to
+                logits = np.maximum(hidden, 0.0) @ params["out.w"] + params["out.b"] + params["direct.w"][way]
+                logits = np.ascontiguousarray((logits + self._log_weights[cells]).T)
+                return with_totals(logits, np.empty_like(logits))
 
-        return costs
+            return costs
+
+        return of
 
     def arrays(self) -> Arrays:
         own = {"visits": self.visits, "steps": self.steps.astype(np.float32), "zone": self.zone, "sizes": self.sizes.table}
@@ -173,34 +188,37 @@ def inside(around: Neighbourhood) -> Any:
     return within & (np.arange(around.n_offsets) != around.stop)
 
 
-def negative_log_softmax(logits: Singles, weights: Singles, scratch: Singles | None = None) -> Singles:
-    """Costs of steps, in place of the logits: minus the logarithm of their probability once log weights are added."""
-    np.add(logits, weights, out=logits)
-    top = logits.max(axis=1, keepdims=True)
-    closed = np.flatnonzero(~np.isfinite(top[:, 0]))  # cells that no step leaves
-    top[closed] = 0.0
-    scratch = np.subtract(logits, top, out=scratch)
-    np.exp(scratch, out=scratch)
+def with_totals(logits: Singles, scratch: Singles) -> Costs:
+    """With the logarithm of each column's sum of exponentials (infinite where no step is possible) and the largest."""
+    top = logits.max(axis=0)
+    top[~np.isfinite(top)] = 0.0
+    np.exp(np.subtract(logits, top, out=scratch), out=scratch)
+    sums = scratch.sum(axis=0)
     with np.errstate(divide="ignore"):
-        total = top + np.log(scratch.sum(axis=1, keepdims=True))
-    np.subtract(total, logits, out=logits)
-    logits[closed] = np.inf
-    return np.maximum(logits, 0.0, out=logits)
+        return logits, np.where(sums > 0, top + np.log(sums), np.float32(np.inf)), top
+
+
+@njit(cache=True)
+def _add_and_cut(base: Singles, added: Singles, box: Box, columns: int, out: Singles) -> None:
+    """Of the cells of a window max(base + added, 0), one row a neuron, and a last row of ones for the bias."""
+    south, west, high, wide = box
+    for k in range(len(added)):
+        for i in range(high):
+            start = (south + i) * columns + west
+            given, made = base[k, start : start + wide], out[k, i * wide : (i + 1) * wide]
+            for j in range(wide):
+                value = given[j] + added[k]
+                made[j] = value if value > 0 else np.float32(0.0)
+    out[len(added)] = 1.0
 
 
 def grouped_paths(
-    sources: Integers, destinations: Integers, hours: Integers, around: Neighbourhood, costs: Callable[[int, int], Singles]
+    sources: Integers, destinations: Integers, hours: Integers, around: Neighbourhood, costs: Callable[[int, int], StepCosts]
 ) -> CellTrips:
     """Most probable paths, one table of costs and one reverse tree for every (destination, hour)."""
-    span = int(hours.max(initial=0)) + 1
-    key = destinations * span + hours
-    order = np.argsort(key, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(key[order]) != 0]) if len(order) else np.zeros(0, dtype=np.int64)
-    parts, lengths = [], []
-    for low, high in pairwise([*starts.tolist(), len(order)]):
-        group = order[low:high]
-        destination = int(destinations[group[0]])
-        cells, sizes = tree_paths(costs(destination, int(hours[group[0]])), sources[group], destination, around)
-        parts.append(cells)
-        lengths.append(sizes)
-    return in_order(parts, lengths, order, hours)
+    order, groups = grouped(destinations * (int(hours.max(initial=0)) + 1) + hours)
+    found = []
+    for group in groups:
+        destination, hour = int(destinations[group[0]]), int(hours[group[0]])
+        found.append(cheapest_paths(costs(destination, hour), sources[group], destination, around))
+    return in_order(found, order, hours)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Initialiser = Literal["counts", "vae"]
@@ -49,7 +49,7 @@ AS_PUBLISHED = Settings(
     route="most_probable",
     reach=5,
     relative=False,
-    # 15 epochs of batches of 200 of some 121,000 trips; rates for epsilon 1 of section 8.5
+    # 15 epochs of batches of 200 of some 121,000 trips; rates of section 8.5 for epsilon 1, see PUBLISHED_RATES
     ends_training=Training(sampling=1 / 608, epochs=15, clip=1.0, learning_rate=0.2, optimiser="sgd", one_gram=True),
     moves_training=Training(sampling=1 / 608, epochs=15, clip=3.0, learning_rate=0.1, optimiser="sgd", one_gram=True),
 )
@@ -66,3 +66,18 @@ OWN = Settings(
 )
 
 VARIANTS = {"own": OWN, "as_published": AS_PUBLISHED}
+
+PUBLISHED_RATES = {1.0: (0.2, 0.1), 2.0: (0.5, 0.15)}
+"""Learning rates of the ends and of the moves by epsilon, from section 8.5; the largest epsilon that is not above counts."""
+
+
+def variant_of(name: str, epsilon: float) -> Settings:
+    """The settings behind a variant; as published, learning rates go with epsilon."""
+    if name != "as_published":
+        return VARIANTS[name]
+    ends, moves = PUBLISHED_RATES[max((known for known in PUBLISHED_RATES if known <= epsilon), default=1.0)]
+    return replace(
+        AS_PUBLISHED,
+        ends_training=replace(AS_PUBLISHED.ends_training, learning_rate=ends),
+        moves_training=replace(AS_PUBLISHED.moves_training, learning_rate=moves),
+    )
