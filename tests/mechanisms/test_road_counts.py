@@ -16,12 +16,14 @@ from murmurate.core.guarantee import Unit
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.road_counts import RoadCounts, tables
+from murmurate.mechanisms.road_counts.believe import believe_profiles
 from murmurate.mechanisms.road_counts.budget import Spread, budget_of
 from murmurate.mechanisms.road_counts.contributions import ONE, Contributions, noisy
 from murmurate.mechanisms.road_counts.corridors import Corridors, successions
+from murmurate.mechanisms.road_counts.neighbourhoods import usual_counts
 from murmurate.mechanisms.road_counts.protected import public_zones, trimmed
 from murmurate.mechanisms.road_counts.settings import Bounds
-from murmurate.mechanisms.road_counts.zones import zones_of_links
+from murmurate.mechanisms.road_counts.zones import headings, zones_of_links
 from murmurate.noise import seeded
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows
@@ -46,8 +48,8 @@ def counts(**changes):
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 @pytest.mark.parametrize("unit", ["trip", "user_day", "user"])
 def test_the_tables_together_cost_what_is_charged(noise, unit):
-    promise = counts(noise=noise, unit=unit, od=True).guarantee()
-    assert len(promise.events) == 8
+    promise = counts(noise=noise, unit=unit, od=True, speeds=True, turns=True).guarantee()
+    assert len(promise.events) == (7 if unit == "user" else 8)  # of a person nothing is asked by block
     assert 0.99 < compose(promise.events, delta=promise.delta) <= 1.0
     assert promise.delta == (1e-6 if noise == "gaussian" else 0.0)
     assert promise.unit.name == unit
@@ -56,6 +58,7 @@ def test_the_tables_together_cost_what_is_charged(noise, unit):
 def test_fewer_tables_get_more_each():
     every, few = (budget_of(kind="gaussian", unit="trip", epsilon=1.0, delta=1e-6, extras=x) for x in (("speeds", "paces"), ()))
     assert few["links"].multiplier < every["links"].multiplier
+    assert [len(counts(unit=unit).guarantee().events) for unit in ("trip", "user_day", "user")] == [7, 7, 3]
 
 
 def every_table(drives, unit, n_units, kind) -> dict[str, np.ndarray]:
@@ -199,10 +202,36 @@ def test_smoothing_lowers_the_error_and_knows_what_is_left():
     row_traffic = np.repeat(np.arange(6) * 200.0, 6)  # nodes by row: traffic follows the rows
     truth = np.where(TOWN.road_class == 4, row_traffic[TOWN.link_from], 60.0)
     seen = truth + generator.normal(0, 100.0, TOWN.n_links)
-    believed, left = Corridors.of(TOWN).smooth(seen, 100.0, generator)
-    error = np.sqrt(((believed - truth) ** 2).mean())
-    assert error < 0.8 * 100
-    assert 0.5 < error / np.sqrt((left**2).mean()) < 2
+    corridors = Corridors.of(TOWN)
+    rough = corridors.fit(seen, 100.0)
+    usual = usual_counts(TOWN, seen, rough.level, deviation=100.0)
+    for field in (rough, corridors.fit(seen, 100.0, usual=usual)):
+        error = np.sqrt(((field.level - truth) ** 2).mean())
+        assert error < 0.8 * 100
+        assert 0.5 < error / np.sqrt((field.left(generator) ** 2).mean()) < 2
+    empty = corridors.fit(generator.normal(0, 100.0, TOWN.n_links), 100.0, usual=np.zeros(TOWN.n_links))
+    assert np.quantile(empty.level, 0.9) < 0.3 * 100  # nothing around, so little is believed
+
+
+def test_profiles_are_believed_by_what_rises_above_the_noise():
+    generator = np.random.default_rng(2)
+    morning, evening = (np.exp(-(((np.arange(24) - peak) / 3) ** 2)) + 0.1 for peak in (8, 17))
+    mix = np.linspace(0, 1, 32)[:, None]
+    truth = mix * morning / morning.sum() + (1 - mix) * evening / evening.sum()
+    hours = 20_000 * truth + generator.normal(0, 300.0, truth.shape)
+    believed = believe_profiles(hours, 300.0)
+    raw = hours / hours.sum(axis=1, keepdims=True)
+    assert np.abs(believed - truth).mean() < 0.6 * np.abs(raw - truth).mean()
+    drowned = believe_profiles(20_000 * truth + generator.normal(0, 1e5, truth.shape), 1e5)
+    assert np.ptp(drowned, axis=0).max() < 1e-9  # nobody differs from the city where noise is all there is
+    assert np.allclose(believe_profiles(np.zeros((4, 24)), 1.0), 1 / 24)
+
+
+def test_headings_tell_the_two_directions_of_a_street_apart():
+    heading = headings(TOWN)
+    both = np.flatnonzero(TOWN.twin >= 0)
+    assert set(heading) == {0, 1, 2, 3}
+    assert ((heading[both] + 2) % 4 == heading[TOWN.twin[both]]).all()
 
 
 def test_zones_halve_the_traffic():

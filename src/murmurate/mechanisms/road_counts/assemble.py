@@ -19,7 +19,7 @@ from murmurate.mechanisms.road_counts.believe import (
 )
 from murmurate.mechanisms.road_counts.corridors import Corridors, successions, turns_rad
 from murmurate.mechanisms.road_counts.tables import Reader
-from murmurate.mechanisms.road_counts.zones import zones_of_links
+from murmurate.mechanisms.road_counts.zones import HEADINGS, headings, zones_of_links
 from murmurate.spaces.drives import Drives
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
@@ -36,29 +36,39 @@ def assemble(reader: Reader, *, n_zones: int, threshold_sigmas: float | None) ->
     """The release; a link must be believed to carry `threshold_sigmas` times the error that is left to be published."""
     network = reader.drives.network
     corridors = Corridors.of(network)
-    links, blocks = reader.links(), reader.blocks()
+    links = reader.links()
+    blocks = reader.blocks() if "blocks" in reader.spreads else None
+    block_deviation = reader.deviation("blocks") if blocks is not None else 0.0
     totals = believe_totals(
         links,
         blocks,
         deviation=reader.deviation("links"),
-        block_deviation=reader.deviation("blocks"),
+        block_deviation=block_deviation,
+        network=network,
         corridors=corridors,
         generator=reader.rng.generator(),
     )
     error = error_left(totals)
     threshold = threshold_sigmas * error if threshold_sigmas else _without_invention(totals.count, SIGMAS * error, error)
     zone = zones_of_links(network, totals.count, n_zones)
-    hours = reader.hours(zone, n_zones)
+    group = zone * HEADINGS + headings(network)
+    hours = reader.hours(group, n_zones * HEADINGS)
     profiles = believe_profiles(hours, reader.deviation("hours", reader.bounds.hours))
-    share, relative = believe_hours(totals, blocks, profiles, zone, deviation=reader.deviation("blocks"), corridors=corridors)
+    share, relative = believe_hours(totals, blocks, profiles, group, deviation=block_deviation, corridors=corridors)
     size = max(reader.size(), 0.0)
     # where noise could have made the whole sum, nothing is known about the share the clip has kept
     known = totals.measured > 3 * totals.deviation * np.sqrt(network.n_links)
     rescale = max(size / totals.measured, 1.0) if known else 1.0
+    # what all links of an hour share: the noise of the total and of the city's profile
+    common = np.hypot(
+        reader.deviation("size", reader.bounds.links) / max(size, 1.0),
+        reader.deviation("hours", reader.bounds.hours) * np.sqrt(len(hours)) / max(float(hours.sum()) / 24, 1.0),
+    )
+    variety = float(np.hypot(max(relative, USUAL_VARIETY), min(common, 1.0)))
     published = np.flatnonzero(totals.count >= threshold)
     slowness = _slowness(reader, totals) if "speeds" in reader.spreads else None
-    table = _rows(network, totals, share=share, published=published, rescale=rescale, relative=relative, slowness=slowness)
-    further = {"zones": pl.DataFrame({"link": np.arange(network.n_links), "zone": zone})}
+    table = _rows(network, totals, share=share, published=published, rescale=rescale, variety=variety, slowness=slowness)
+    further = {"zones": pl.DataFrame({"link": np.arange(network.n_links), "zone": zone, "heading": group % HEADINGS})}
     if "turns" in reader.spreads:
         further["turns"] = _turns(reader, totals.count, rescale)
     if "od" in reader.spreads:
@@ -100,7 +110,7 @@ def _rows(
     share: Floats,
     published: Integers,
     rescale: float,
-    relative: float,
+    variety: float,
     slowness: tuple[Floats, Floats] | None,
 ) -> pl.DataFrame:
     """One row for every published link and hour, with what noise and the spread of profiles leave open."""
@@ -108,7 +118,7 @@ def _rows(
     count = part * totals.count[published] * rescale
     noise = part * totals.left[published] * rescale
     # a link's own hours differ from those of its zone as its blocks were seen to, and by chance
-    half = NORMAL_95 * np.sqrt(noise**2 + (max(relative, USUAL_VARIETY) * count) ** 2 + count)
+    half = NORMAL_95 * np.sqrt(noise**2 + (variety * count) ** 2 + count)
     columns: dict[str, Any] = {
         "hour": np.repeat(np.arange(24), len(published)),
         "link": np.tile(published, 24),

@@ -8,8 +8,10 @@ import numpy as np
 
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.road_counts.corridors import Corridors
+from murmurate.mechanisms.road_counts.neighbourhoods import usual_counts
 from murmurate.mechanisms.road_counts.settings import BLOCK_HOURS, N_BLOCKS
 from murmurate.mechanisms.road_counts.tables import SLOWEST
+from murmurate.spaces.road import RoadNetwork
 from murmurate.synthesis.shrink import nonnegative, shrink
 
 USUAL_SPREAD = 0.1
@@ -36,47 +38,60 @@ class Totals:
 
 def believe_totals(
     links: Floats,
-    blocks: Floats,
+    blocks: Floats | None,
     *,
     deviation: float,
     block_deviation: float,
+    network: RoadNetwork,
     corridors: Corridors,
     generator: np.random.Generator,
 ) -> Totals:
-    """Both measurements of the totals, weighed by their noise, and smoothed along corridors."""
-    summed = float(blocks.sum())
-    ratio = float(np.clip(links.sum() / summed, 0.5, 2.0)) if summed > 0 and links.sum() > 0 else 1.0
-    second = block_deviation * ratio * np.sqrt(len(blocks))
-    precision = 1 / deviation**2 + 1 / second**2
-    both = (links / deviation**2 + blocks.sum(axis=0) * ratio / second**2) / precision
-    combined = float(1 / np.sqrt(precision))
-    count, left = corridors.smooth(both, combined, generator)
-    return Totals(count, left, combined, float(both.sum()), ratio)
+    """All measurements of the totals, weighed by their noise, smoothed along corridors and towards their neighbourhood."""
+    both, combined, ratio = links, deviation, 1.0
+    if blocks is not None:
+        summed = float(blocks.sum())
+        ratio = float(np.clip(links.sum() / summed, 0.5, 2.0)) if summed > 0 and links.sum() > 0 else 1.0
+        second = block_deviation * ratio * np.sqrt(len(blocks))
+        precision = 1 / deviation**2 + 1 / second**2
+        both = (links / deviation**2 + blocks.sum(axis=0) * ratio / second**2) / precision
+        combined = float(1 / np.sqrt(precision))
+    rough = corridors.fit(both, combined).level
+    field = corridors.fit(both, combined, usual=usual_counts(network, both, rough, deviation=combined))
+    return Totals(field.level, field.left(generator), combined, float(both.sum()), ratio)
 
 
 def believe_profiles(hours: Floats, deviation: float) -> Floats:
-    """[zone, hour]: share of each hour in the zone's traffic; zones lean on the city as far as their noise demands."""
-    city, zone = nonnegative(hours.sum(axis=0)), nonnegative(hours.sum(axis=1))
+    """[group, hour]: share of each hour in the group's traffic, a few patterns of the day mixed differently everywhere.
+
+    What groups have in common is the city's profile. Of the rest, patterns that noise alone would show are left out and the
+    others are shrunk by what noise adds to them (the shrinkage of singular values that is best for white noise).
+    """
+    city, traffic = nonnegative(hours.sum(axis=0)), nonnegative(hours.sum(axis=1))
     if city.sum() <= 0:
         return np.full(hours.shape, 1 / 24)
     shape = city / city.sum()
-    believed = np.array([shrink(row, total * shape, deviation=deviation) for row, total in zip(hours, zone, strict=True)])
+    left, size, right = np.linalg.svd(hours - hours.sum(axis=1, keepdims=True) * shape, full_matrices=False)
+    long, short = max(hours.shape), min(hours.shape)
+    unit, aspect = deviation * np.sqrt(long), short / long
+    seen = (size / unit) ** 2
+    spread = np.sqrt(np.maximum((seen - aspect - 1) ** 2 - 4 * aspect, 0.0) / np.maximum(seen, 1e-300))
+    kept = np.where(seen > (1 + np.sqrt(aspect)) ** 2, spread, 0.0) * unit
+    believed = np.maximum(traffic[:, None] * shape + (left * kept) @ right, 0.0)
     sums = believed.sum(axis=1, keepdims=True)
     return np.where(sums > 0, believed / np.maximum(sums, 1e-300), shape)
 
 
 def believe_hours(
-    totals: Totals, blocks: Floats, profiles: Floats, zone: Integers, *, deviation: float, corridors: Corridors
+    totals: Totals, blocks: Floats | None, profiles: Floats, group: Integers, *, deviation: float, corridors: Corridors
 ) -> tuple[Floats, float]:
-    """[hour, link] shares of each link's traffic, and how much blocks vary around their zone's profile."""
+    """[hour, link] shares of each link's traffic, and how much blocks vary around their group's profile."""
+    if blocks is None:
+        return profiles[group].T, 0.0
     by_block = profiles.reshape(len(profiles), N_BLOCKS, BLOCK_HOURS)
     block_share = by_block.sum(axis=2)
-    prior = totals.count * block_share[zone].T
+    prior = totals.count * block_share[group].T
     scaled, noise = blocks * totals.block_ratio, deviation * totals.block_ratio
-    # a deviation of what noise alone would give is taken off, lest noise pass for variety
-    excess = float(((scaled - prior) ** 2).sum()) - noise**2 * (scaled.size + np.sqrt(2 * scaled.size))
-    relative = float(np.sqrt(max(excess, 0.0) / max(float((prior**2).sum()), 1e-300)))
-    relative = min(relative, 1.0)
+    relative = _variety(scaled, prior, noise)
     believed = np.array(
         [
             corridors.smooth_towards(row, mean, deviation=noise, relative=relative)
@@ -84,9 +99,19 @@ def believe_hours(
         ]
     )
     sums = believed.sum(axis=0)
-    share = np.where(sums > 0, believed / np.maximum(sums, 1e-300), block_share[zone].T)
+    share = np.where(sums > 0, believed / np.maximum(sums, 1e-300), block_share[group].T)
     within = by_block / np.maximum(block_share[:, :, None], 1e-300)
-    return (share.T[:, :, None] * within[zone]).reshape(len(zone), 24).T, relative
+    return (share.T[:, :, None] * within[group]).reshape(len(group), 24).T, relative
+
+
+def _variety(noisy: Floats, prior: Floats, noise: float) -> float:
+    """By how much counts differ from the prior, relative to it and beyond noise; busy links tell most of it.
+
+    A deviation of what noise alone would give is taken off, lest noise pass for variety.
+    """
+    weight = prior**2
+    excess = float((weight * ((noisy - prior) ** 2 - noise**2)).sum()) - noise**2 * np.sqrt(2 * float((weight**2).sum()))
+    return float(np.sqrt(min(max(excess, 0.0) / max(float((weight**2).sum()), 1e-300), 1.0)))
 
 
 def believe_slowness(

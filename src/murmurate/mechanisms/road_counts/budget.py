@@ -12,10 +12,10 @@ from murmurate.core.events import Event, Gaussian, Laplace
 
 Kind = Literal["gaussian", "laplace"]
 
-WEIGHTS = {"links": 45, "blocks": 25, "hours": 12, "size": 2, "speeds": 5, "paces": 2, "turns": 10, "od": 10}
-USER_WEIGHTS = {"links": 70, "blocks": 3, "hours": 14, "size": 6, "speeds": 5, "paces": 2, "turns": 5, "od": 10}
-"""Parts of the budget of each table, before they are scaled to sum to one over the tables that are made. Where a unit is a
-whole person little is left for single hours of single links, so that the links' own counts come first."""
+WEIGHTS = {"links": 50, "blocks": 10, "hours": 22, "size": 2, "speeds": 5, "paces": 2, "turns": 10, "od": 10}
+USER_WEIGHTS = {"links": 74, "blocks": 0, "hours": 18, "size": 8, "speeds": 5, "paces": 2, "turns": 5, "od": 10}
+"""Parts of the budget of each table, before they are scaled to sum to one over the tables that are made; 0 is never made. Where
+a unit is a whole person nothing could be told of single links by block, so that the links' own counts come first."""
 
 ALWAYS = ("links", "blocks", "hours", "size")
 
@@ -46,8 +46,8 @@ def budget_of(*, kind: Kind, unit: str, epsilon: float, delta: float, extras: tu
     >>> 0.999 < compose([spread.event() for spread in spreads.values()], delta=1e-6) <= 1.0
     True
     """
-    names = (*ALWAYS, *extras)
     weights = USER_WEIGHTS if unit == "user" else WEIGHTS
+    names = tuple(name for name in (*ALWAYS, *extras) if weights[name])
     total = sum(weights[name] for name in names)
     if kind == "laplace":
         # a ten-billionth more noise than the sum needs, so that rounding never passes epsilon

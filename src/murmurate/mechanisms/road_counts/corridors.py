@@ -18,6 +18,8 @@ STREET_CHANGE = 0.35
 """How much, relative to the traffic, neighbouring links of a street usually differ."""
 JUNCTION_CHANGE = 0.25
 """How much of a junction's traffic usually begins or ends there."""
+NEIGHBOURHOOD_CHANGE = 1.5
+"""How much links usually differ from what others of their class carry around there, relative to the greater of both."""
 FLOOR = 0.1
 """Of the noise, added to the traffic wherever a change is relative to it, so that empty streets stay flexible."""
 ROUNDS = 4
@@ -61,32 +63,29 @@ class Corridors:
         )
         return cls(before, after, differences, junctions)
 
-    def smooth(self, noisy: Floats, deviation: float, generator: np.random.Generator) -> tuple[Floats, Floats]:
-        """The most believable counts behind noisy ones, and how far off each may be (one deviation).
+    def fit(self, noisy: Floats, deviation: float, *, usual: Floats | None = None) -> Field:
+        """The most believable counts behind noisy ones: a Gaussian field over the links, refitted as its level gets known.
 
-        A Gaussian field over the links, refitted as its level gets known. Its deviations come from draws of the field
-        itself; they carry no privacy claim.
+        `usual` is what links of this kind carry around there; counts lean on it the less, the more they carry themselves.
         """
         from scipy import sparse
         from scipy.sparse.linalg import splu
 
         weight = 1 / deviation**2
-        level = np.maximum(noisy, 0.0)
-        seen = sparse.identity(len(noisy), format="csr") * weight
+        level = np.maximum(noisy if usual is None else usual, 0.0)
+        pull = np.zeros(len(noisy))
+        mean = pull if usual is None else usual
         for _ in range(ROUNDS):
-            usual = level + FLOOR * deviation
-            street = 1 / (STREET_CHANGE * (usual[self.before] + usual[self.after]) / 2) ** 2
-            meeting = 1 / (JUNCTION_CHANGE * (abs(self.junctions) @ usual) / 2 + FLOOR * deviation) ** 2
-            precision = seen + self.differences.T @ sparse.diags(street) @ self.differences
+            carried = level + FLOOR * deviation
+            street = 1 / (STREET_CHANGE * (carried[self.before] + carried[self.after]) / 2) ** 2
+            meeting = 1 / (JUNCTION_CHANGE * (abs(self.junctions) @ carried) / 2 + FLOOR * deviation) ** 2
+            if usual is not None:
+                pull = 1 / (NEIGHBOURHOOD_CHANGE * (np.maximum(level, usual) + FLOOR * deviation)) ** 2
+            precision = sparse.diags(weight + pull) + self.differences.T @ sparse.diags(street) @ self.differences
             precision = precision + self.junctions.T @ sparse.diags(meeting) @ self.junctions
             solver = splu(precision.tocsc())
-            level = np.maximum(solver.solve(noisy * weight), 0.0)
-        own, streets, junctions = (
-            generator.standard_normal((size, DRAWS)) for size in (len(noisy), len(self.before), self.junctions.shape[0])
-        )
-        drawn = own / deviation + self.differences.T @ (np.sqrt(street)[:, None] * streets)
-        drawn = drawn + self.junctions.T @ (np.sqrt(meeting)[:, None] * junctions)
-        return level, np.sqrt((solver.solve(drawn) ** 2).mean(axis=1))
+            level = np.maximum(solver.solve(noisy * weight + mean * pull), 0.0)
+        return Field(self, level, solver, np.full(len(noisy), weight) + pull, street, meeting)
 
     def smooth_towards(self, noisy: Floats, prior: Floats, *, deviation: float, relative: float) -> Floats:
         """Counts near a prior that is right up to a `relative` error, which changes slowly along a street."""
@@ -99,6 +98,28 @@ class Corridors:
         slow = self.differences @ sparse.diags(1 / usual)
         precision = sparse.diags(1 / deviation**2 + 1 / (relative * usual) ** 2) + slow.T @ slow / (0.5 * relative) ** 2
         return np.maximum(prior + spsolve(precision.tocsc(), (noisy - prior) / deviation**2), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """Believed counts, and what it takes to tell how far off they may be."""
+
+    corridors: Corridors
+    level: Floats
+    solver: Any
+    own: Floats
+    street: Floats
+    meeting: Floats
+    """Precisions: of links by themselves, of pairs on a street, of junctions."""
+
+    def left(self, generator: np.random.Generator) -> Floats:
+        """How far off each count may be (one deviation), from draws of the field itself; they carry no privacy claim."""
+        sizes = (len(self.own), len(self.street), len(self.meeting))
+        own, streets, junctions = (generator.standard_normal((size, DRAWS)) for size in sizes)
+        drawn = np.sqrt(self.own)[:, None] * own
+        drawn = drawn + self.corridors.differences.T @ (np.sqrt(self.street)[:, None] * streets)
+        drawn = drawn + self.corridors.junctions.T @ (np.sqrt(self.meeting)[:, None] * junctions)
+        return np.sqrt((self.solver.solve(drawn) ** 2).mean(axis=1))
 
 
 def successions(network: RoadNetwork) -> tuple[Integers, Integers]:

@@ -65,12 +65,14 @@ class RoadCounts:
     """Ends are cut back to where the trip leaves a public zone with this many links (2: the street of the end); 0 cuts nothing.
     The promise rests on the noise, not on this."""
     zones: int | None = None
-    """Zones that have their own hourly profile, a power of two, made from noisy counts; 16, or 4 where the unit is a person."""
+    """Zones that have their own hourly profiles, one by heading; a power of two, made from noisy counts; 16, 4 or 1 by unit."""
     threshold_sigmas: float | None = None
     """Links believed to carry less than this many times the error that is left are not published; below 2 roads are invented.
     Without it 3, and more where chance would pass that too often."""
-    speeds: bool = True
-    turns: bool = True
+    speeds: bool | None = None
+    """Whether speeds are released. Without it they are, unless the unit is a person: there the counts need the budget."""
+    turns: bool | None = None
+    """Whether turns at junctions are released; the same."""
     od: bool = False
     """Also trips by origin and destination zone."""
 
@@ -94,7 +96,7 @@ class RoadCounts:
         if self.threshold_sigmas is not None:
             positive("threshold_sigmas", self.threshold_sigmas)
         for name in ("speeds", "turns", "od"):
-            if not isinstance(getattr(self, name), bool):
+            if not isinstance(getattr(self, name), bool) and (name == "od" or getattr(self, name) is not None):
                 raise ParameterError(f"{name} must be true or false; got {getattr(self, name)!r}.")
         if not isinstance(self.space, RoadNetwork):
             raise ParameterError(f"space must be a road network, road:FILE; got {type(self.space).__name__}.")
@@ -103,10 +105,13 @@ class RoadCounts:
 
     @cached_property
     def _spreads(self) -> Mapping[str, Spread]:
-        extras = [*(("speeds", "paces") if self.speeds else ()), *(("turns",) if self.turns else ())]
+        extras = [*(("speeds", "paces") if self._made(self.speeds) else ()), *(("turns",) if self._made(self.turns) else ())]
         extras += ["od"] if self.od else []
         spent = {"epsilon": float(self.epsilon), "delta": float(self.delta)}
         return budget_of(kind=self.noise, unit=self.unit, extras=tuple(extras), **spent)
+
+    def _made(self, asked: bool | None) -> bool:
+        return self.unit != "user" if asked is None else asked
 
     @cached_property
     def _bounds(self) -> Bounds:
@@ -145,18 +150,18 @@ class RoadCounts:
             "scaled down.",
             cut,
             f"Noise with a standard deviation of {deviation:,.4g} trips was added to the count of every link of the public "
-            "network, driven or not; six blocks of the day, zones by hour and the other tables have noise of their own.",
+            "network, driven or not; zones by heading and hour and the other tables have noise of their own.",
             f"Links believed to carry fewer trips than {self.threshold_sigmas or SIGMAS:g} times the error that smoothing "
             f"leaves were left out{more}. Without smoothing these would be {self.threshold:,.4g} trips before rescaling; "
             "network.json tells the threshold. A link that is missing need not be empty.",
-            "Counts were smoothed along streets and at junctions, made non-negative and made to add up over hours; this uses "
-            "noisy tables alone.",
+            "Counts were smoothed along streets, at junctions and towards what roads of their class carry nearby, made "
+            "non-negative and made to add up over hours; this uses noisy tables alone.",
             f"Counts were rescaled by a noisy total of links driven, at most {self._bounds.links:,} of each unit, so that they "
             "speak of all trips; low and high bound what noise and the sharing of profiles leave open, 19 times in 20.",
         ]
-        if self.speeds:
+        if self._made(self.speeds):
             sentences.append("Speeds are means of noisy sums; links with little traffic lean on their road class.")
-        if self.turns:
+        if self._made(self.turns):
             sentences.append("turns.parquet tells how the traffic of a link divides at its end, from noisy counts of turns.")
         if self.unit != "user":
             parts = "trips" if self.unit == "trip" else "days"

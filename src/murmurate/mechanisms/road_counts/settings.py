@@ -8,8 +8,8 @@ from murmurate.mechanisms.road_counts.budget import Kind
 
 BLOCK_HOURS = 4
 N_BLOCKS = 24 // BLOCK_HOURS
-N_ZONES = {"trip": 16, "user_day": 16, "user": 4}
-"""Zones with an hourly profile of their own: few where little can be told of each."""
+N_ZONES = {"trip": 16, "user_day": 4, "user": 1}
+"""Zones with hourly profiles of their own, one for each of four headings: few where little can be told of each."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Bounds:
     clip: float
     """Of links driven (and of turns)."""
     hours: float
-    """Of links driven by zone and hour."""
+    """Of links driven by zone, heading and hour."""
     links: int
     """Links driven, in all: for the total that counts are rescaled to."""
     trips: float
@@ -34,8 +34,8 @@ def bounds_of(unit: str, kind: Kind, clip: float | None, max_links: int | None) 
 
 
 _GAUSSIAN: dict[str, tuple[float, float, int, float]] = {
-    "trip": (14.0, 3.5, 150, 1.0),
-    "user_day": (20.0, 7.5, 2_500, 5.0),
+    "trip": (14.0, 3.0, 150, 1.0),
+    "user_day": (20.0, 5.0, 2_500, 5.0),
     "user": (100.0, 12.0, 40_000, 25.0),
 }
 """Clip in L2, how much wider zones are than links, links in all, trips. A trip of 40 links has norm 6.3, one of 196 has 14:

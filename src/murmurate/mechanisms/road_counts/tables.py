@@ -45,10 +45,10 @@ class Reader:
         key = (self.drives.hour // BLOCK_HOURS) * n + self.drives.link
         return self._counted("blocks", key, N_BLOCKS * n, self.bounds.clip).reshape(N_BLOCKS, n)
 
-    def hours(self, zone: Integers, n_zones: int) -> Floats:
-        """[zone, hour]: links driven."""
-        key = zone[self.drives.link] * 24 + self.drives.hour
-        return self._counted("hours", key, n_zones * 24, self.bounds.hours).reshape(n_zones, 24)
+    def hours(self, group: Integers, n_groups: int) -> Floats:
+        """[group of links, hour]: links driven."""
+        key = group[self.drives.link] * 24 + self.drives.hour
+        return self._counted("hours", key, n_groups * 24, self.bounds.hours).reshape(n_groups, 24)
 
     def size(self) -> float:
         """Links driven in all, at most `bounds.links` of each unit."""

@@ -1,0 +1,39 @@
+"""What links of one class carry around one place: means of noisy counts over many links, where noise averages out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from murmurate.core.space import Floats, Integers
+from murmurate.mechanisms.road_counts.zones import zones_of_links
+from murmurate.spaces.road import RoadNetwork
+
+LEVELS = (1, 8, 64)
+"""Zones of each level; means of a level lean on those of the one before as far as their noise demands."""
+
+
+def usual_counts(network: RoadNetwork, noisy: Floats, rough: Floats, *, deviation: float) -> Floats:
+    """The usual count of every link's class in its neighbourhood; `rough` (believed counts) halves the zones.
+
+    >>> kinds = np.repeat([1, 5], 50)
+    >>> means = _means(np.where(kinds == 1, 100.0, 2.0), np.full(100, 51.0), kinds, deviation=1.0)
+    >>> means[[0, 99]].round().tolist()
+    [100.0, 2.0]
+    """
+    road_class = network.road_class.astype(np.int64)
+    usual = np.full(network.n_links, max(float(noisy.mean()), 0.0))
+    for n_zones in LEVELS:
+        cell = zones_of_links(network, rough, n_zones) * 6 + road_class
+        usual = _means(noisy, usual, cell, deviation=deviation)
+    return usual
+
+
+def _means(noisy: Floats, before: Floats, cell: Integers, *, deviation: float) -> Floats:
+    """Means of cells, moved towards what was believed before; how far is read from how much cells differ beyond noise."""
+    _, cell, size = np.unique(cell, return_inverse=True, return_counts=True)
+    mean, parent = (np.bincount(cell, weights=values) / size for values in (noisy, before))
+    noise = deviation**2 / size
+    expected = float((size * parent**2).sum())
+    relative = max(float((size * ((mean - parent) ** 2 - noise)).sum()), 0.0) / expected if expected > 0 else 0.0
+    belief = relative * parent**2 / (relative * parent**2 + noise)
+    return np.maximum(parent + belief * (mean - parent), 0.0)[cell]
