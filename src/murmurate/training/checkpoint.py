@@ -51,7 +51,7 @@ class Checkpoint:
 
     def begin(self, step: int) -> None:
         """Write down that a step begins, before it draws."""
-        self._write(STEPS, json.dumps({"begun": step, "plan": self.plan}).encode())
+        write_durably(self.folder / STEPS, json.dumps({"begun": step, "plan": self.plan}).encode())
 
     def end(self, step: int, params: Arrays, state: Arrays) -> None:
         """Keep the result of every few steps, the first and the last one included."""
@@ -61,12 +61,14 @@ class Checkpoint:
             buffer = io.BytesIO()
             arrays = {f"params/{name}": value for name, value in params.items()}
             np.savez(buffer, allow_pickle=False, **arrays, **{f"state/{name}": value for name, value in state.items()})
-            self._write(STATE, buffer.getvalue())
+            write_durably(self.folder / STATE, buffer.getvalue())
 
-    def _write(self, name: str, content: bytes) -> None:
-        temporary = self.folder / f".{name}"
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.folder / name)
+
+def write_durably(path: Path, content: bytes) -> None:
+    """All of it or nothing, on the disk before anything that follows."""
+    temporary = path.with_name(f".{path.name}")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ from murmurate.synthesis.ends import fit_ends
 from murmurate.synthesis.measure import Noise, measure, once_per_trip
 from murmurate.synthesis.moves import Neighbourhood
 from murmurate.training.sampling import group_by_unit
+from murmurate.training.stages import Stages
 from murmurate.training.train import Plan, train
 
 if TYPE_CHECKING:
@@ -42,47 +44,60 @@ def fit_model(
     around: Neighbourhood,
     settings: Settings,
     budget: Budget,
+    stages: Stages,
     rng: Randomness,
 ) -> DPLocModel:
-    """Spend the budget's events on the trips, one after another, and keep what came out."""
+    """Spend the budget's events on the trips, one after another, each once, and keep what came out."""
     ends_noise = Noise(scale=budget.ends_scale, trips_per_unit=trips_per_unit)
     moves_noise = Noise(scale=budget.moves_scale, trips_per_unit=trips_per_unit)
     ends: Ends
     if settings.initialiser == "counts":
-        ends = fit_ends(found.trips, rows=around.rows, columns=around.columns, hours=hours, noise=ends_noise, rng=rng)
-        n = ends.n
-    else:
-        counted = measure(
-            once_per_trip(np.zeros(found.trips.n, dtype=np.int64), 1), noise=ends_noise.part(COUNT_SHARE), rng=rng
+        counted = stages.once(
+            "ends",
+            lambda: fit_ends(
+                found.trips, rows=around.rows, columns=around.columns, hours=hours, noise=ends_noise, rng=rng
+            ).arrays(),
         )
-        n = max(float(counted[0]), 1.0)
+        ends, n = ends_from_arrays("counts", counted), float(counted["n"])
+    else:
+        everyone = once_per_trip(np.zeros(found.trips.n, dtype=np.int64), 1)
+        counted = stages.once("n", lambda: {"n": measure(everyone, noise=ends_noise.part(COUNT_SHARE), rng=rng)})
+        n = max(float(counted["n"][0]), 1.0)
         plan = plan_of(settings.ends_training, budget.ends_noise_multiplier)
-        ends = _fit_vae(found, EndsVAE(around.n_cells, hours), n / trips_per_unit, plan, rng)
+        ends = _fit_vae(found, EndsVAE(around.n_cells, hours), n / trips_per_unit, plan, rng, stages.training("ends"))
     router: Router
     if settings.next_cell == "counts":
-        router = fit_counted_moves(
-            found.trips, ends=ends, n=n, around=around, hours=hours, max_cells=max_cells, route=settings.route,
-            noise=moves_noise, rng=rng,
+        moves = stages.once(
+            "moves",
+            lambda: fit_counted_moves(
+                found.trips, ends=ends, n=n, around=around, hours=hours, max_cells=max_cells, route=settings.route,
+                noise=moves_noise, rng=rng,
+            ).arrays(),
         )  # fmt: skip
+        router = router_from_arrays("counts", moves, around, hours, settings.route)
     else:
         plan = plan_of(settings.moves_training, budget.moves_noise_multiplier)
         if settings.relative:
             router = fit_relative_moves(
                 found, ends=ends, n=n, around=around, hours=hours, max_cells=max_cells, route=settings.route,
-                noise=moves_noise, plan=plan, rng=rng,
+                noise=moves_noise, plan=plan, rng=rng, stages=stages,
             )  # fmt: skip
         else:
             router = fit_published_moves(
-                found, around=around, hours=hours, n_units=n / trips_per_unit, route=settings.route, plan=plan, rng=rng
-            )
+                found, around=around, hours=hours, n_units=n / trips_per_unit, route=settings.route, plan=plan, rng=rng,
+                checkpoint=stages.training("moves"),
+            )  # fmt: skip
     kinds = (settings.initialiser, "counts" if settings.next_cell == "counts" else _net_kind(settings))
     return DPLocModel(ends, router, grid, time_zone, day, slot_s, hours, n, kinds)
 
 
-def _fit_vae(found: Read, network: EndsVAE, n_units: float, plan: Plan, rng: Randomness) -> VAEEnds:
+def _fit_vae(  # noqa: PLR0917
+    found: Read, network: EndsVAE, n_units: float, plan: Plan, rng: Randomness, checkpoint: Path | None
+) -> VAEEnds:
     columns = {"source": found.trips.sources, "destination": found.trips.destinations, "hour": found.trips.hours}
     grouped = group_by_unit({name: values.astype(np.int32) for name, values in columns.items()}, found.unit)
-    params, _ = train(network, network.start(rng.generator()), grouped, plan=plan, n_expected=n_units, rng=rng)
+    start = network.start(rng.generator())
+    params, _ = train(network, start, grouped, plan=plan, n_expected=n_units, rng=rng, checkpoint=checkpoint)
     return VAEEnds.of(params)
 
 

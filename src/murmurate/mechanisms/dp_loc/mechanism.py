@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from murmurate.core.guarantee import DP, Unit
-from murmurate.core.parameters import one_of, positive, share, whole
+from murmurate.core.parameters import one_of, positive, public_parameters, share, whole
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.mechanisms.dp_loc.budget import Budget, budget_of
@@ -23,6 +23,7 @@ from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.frames import check_hours_and_day, check_unit, refuse_unbounded
 from murmurate.synthesis.moves import Neighbourhood, reach_of
+from murmurate.training.stages import Stages
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
@@ -184,8 +185,12 @@ class DPLoc:
 
     # -- learning and drawing ------------------------------------------------------------------------------------------
 
-    def fit(self, private: Trips, rng: Randomness) -> DPLocModel:
-        """Spend the guarantee once; the model can then be sampled for free."""
+    def fit(self, private: Trips, rng: Randomness, *, checkpoint: Path | None = None) -> DPLocModel:
+        """Spend the guarantee once; the model can then be sampled for free.
+
+        With a `checkpoint` folder (private, on the custodian's side) an interrupted fit goes on: what was drawn is kept,
+        a step that had begun counts as taken, and no noise is drawn twice, so the guarantee is that of one fit.
+        """
         found = read(private, grid=self.space, unit=self.bounds(), slot_s=self.slot_s, hours=self.hours)
         if found.trips.n == 0:
             raise InputError(
@@ -203,7 +208,7 @@ class DPLoc:
         return fit_model(
             found, grid=self.space, time_zone=private.time_zone, day=self.day, slot_s=self.slot_s, hours=self.hours,
             max_cells=self.max_cells, trips_per_unit=self.max_trips or 1, around=self.around(), settings=self.settings(),
-            budget=self.budget(), rng=rng,
+            budget=self.budget(), stages=Stages(checkpoint, public_parameters(self)), rng=rng,
         )  # fmt: skip
 
     def apply(self, private: Trips, rng: Randomness) -> Trips:

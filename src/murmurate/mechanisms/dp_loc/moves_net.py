@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from murmurate.synthesis.sequences import CellTrips
 from murmurate.synthesis.zones import zones_of_equal_mass
 from murmurate.training.optimise import Arrays
 from murmurate.training.sampling import group_by_unit
+from murmurate.training.stages import Stages
 from murmurate.training.train import Plan, train
 
 if TYPE_CHECKING:
@@ -40,7 +43,15 @@ def plan_of(training: Training, noise_multiplier: float | None) -> Plan:
 
 
 def fit_published_moves(
-    found: Read, *, around: Neighbourhood, hours: int, n_units: float, route: Route, plan: Plan, rng: Randomness
+    found: Read,
+    *,
+    around: Neighbourhood,
+    hours: int,
+    n_units: float,
+    route: Route,
+    plan: Plan,
+    rng: Randomness,
+    checkpoint: Path | None = None,
 ) -> PublishedRouter:
     """Train the published network; steps out of reach and arrivals are no grams of it."""
     net = PublishedNet(around.n_cells, around.n_offsets, hours)
@@ -54,7 +65,8 @@ def fit_published_moves(
         "offset": steps.offset[kept],
     }
     grouped = group_by_unit({name: values.astype(np.int32) for name, values in columns.items()}, found.unit[trip])
-    params, _ = train(net, net.start(rng.generator()), grouped, plan=plan, n_expected=n_units, rng=rng)
+    start = net.start(rng.generator())
+    params, _ = train(net, start, grouped, plan=plan, n_expected=n_units, rng=rng, checkpoint=checkpoint)
     return PublishedRouter(params, around, hours, route)
 
 
@@ -70,35 +82,47 @@ def fit_relative_moves(
     noise: Noise,
     plan: Plan,
     rng: Randomness,
+    stages: Stages,
 ) -> RelativeRouter:
     """Train the network that sees where the destination lies, measure what calibrates it, and calibrate."""
     zone = ends.zone if isinstance(ends, CountedEnds) else _even_zones(around)
-    params = _train_relative(found, zone, around, hours, n / noise.trips_per_unit, plan, rng)
-    fixed = move_histograms(found.trips, around)
-    parts = {name: noise.part(CALIBRATED_SHARES[name]) for name in ("visits", "steps")}
-    noisy = {name: measure(fixed[name], noise=part, rng=rng) for name, part in parts.items()}
-    generator = rng.generator()
-    sizes = measured_sizes(
-        found.trips, ends=ends, n=n, around=around, hours=hours, max_cells=max_cells,
-        noise=noise.part(CALIBRATED_SHARES["sizes"]), rng=rng, generator=generator,
-    )  # fmt: skip
-    n_simulated = int(np.clip(n, LEAST_SIMULATED, MOST_SIMULATED))
+    params = _train_relative(found, zone, around, hours, n / noise.trips_per_unit, plan, rng, stages.training("moves"))
 
-    def router(weights: MoveWeights, how: Route) -> RelativeRouter:
-        return RelativeRouter(params, weights.visits, weights.steps, zone, sizes, around, hours, how)
+    def calibrated() -> Mapping[str, Any]:
+        fixed = move_histograms(found.trips, around)
+        parts = {name: noise.part(CALIBRATED_SHARES[name]) for name in ("visits", "steps")}
+        noisy = {name: measure(fixed[name], noise=part, rng=rng) for name, part in parts.items()}
+        generator = rng.generator()
+        sizes = measured_sizes(
+            found.trips, ends=ends, n=n, around=around, hours=hours, max_cells=max_cells,
+            noise=noise.part(CALIBRATED_SHARES["sizes"]), rng=rng, generator=generator,
+        )  # fmt: skip
+        n_simulated = int(np.clip(n, LEAST_SIMULATED, MOST_SIMULATED))
 
-    def simulate(weights: MoveWeights) -> CellTrips:
-        source, destination, hour = ends.sample(n_simulated, generator)
-        return router(weights, "sampled").paths(source, destination, hour, generator)
+        def router(weights: MoveWeights) -> RelativeRouter:
+            return RelativeRouter(params, weights.visits, weights.steps, zone, sizes, around, hours, "sampled")
 
-    start = MoveWeights(np.ones((1, 1)), np.ones(around.n_cells), np.ones((around.n_cells, around.n_offsets)))
-    deviations = {name: part.deviation for name, part in parts.items()}
-    weights = calibrate(start, noisy=noisy, deviations=deviations, n=n, around=around, simulate=simulate)
-    return router(weights, route)
+        def simulate(weights: MoveWeights) -> CellTrips:
+            source, destination, hour = ends.sample(n_simulated, generator)
+            return router(weights).paths(source, destination, hour, generator)
+
+        start = MoveWeights(np.ones((1, 1)), np.ones(around.n_cells), np.ones((around.n_cells, around.n_offsets)))
+        deviations = {name: part.deviation for name, part in parts.items()}
+        weights = calibrate(start, noisy=noisy, deviations=deviations, n=n, around=around, simulate=simulate)
+        return router(weights).arrays()
+
+    return RelativeRouter.from_arrays(stages.once("tables", calibrated), around, hours, route)
 
 
 def _train_relative(  # noqa: PLR0917
-    found: Read, zone: Integers, around: Neighbourhood, hours: int, n_units: float, plan: Plan, rng: Randomness
+    found: Read,
+    zone: Integers,
+    around: Neighbourhood,
+    hours: int,
+    n_units: float,
+    plan: Plan,
+    rng: Randomness,
+    checkpoint: Path | None,
 ) -> Arrays:
     net = RelativeNet(int(zone.max()) + 1, around.n_relative, around.n_offsets, hours)
     steps = grams(found.trips, around)
@@ -112,7 +136,8 @@ def _train_relative(  # noqa: PLR0917
         "offset": steps.offset[kept],
     }
     grouped = group_by_unit({name: values.astype(np.int32) for name, values in columns.items()}, found.unit[trip])
-    params, _ = train(net, net.start(rng.generator()), grouped, plan=plan, n_expected=n_units, rng=rng)
+    start = net.start(rng.generator())
+    params, _ = train(net, start, grouped, plan=plan, n_expected=n_units, rng=rng, checkpoint=checkpoint)
     return params
 
 

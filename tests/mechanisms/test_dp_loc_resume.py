@@ -1,0 +1,105 @@
+"""An interrupted fit goes on without drawing any noise twice, and promises what an uninterrupted one promises."""
+
+from __future__ import annotations
+
+import pytest
+
+from diagonal_city import GRID, city
+from murmurate import noise
+from murmurate.core.events import Gaussian, PoissonGaussian
+from murmurate.errors import InputError
+from murmurate.mechanisms.dp_loc import DPLoc, budget, fitting
+from murmurate.mechanisms.dp_loc.budget import budget_of
+from murmurate.training import train as training
+
+PRIVATE = city(40)
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.fixture(autouse=True)
+def quick_accounting(monkeypatch):
+    """Any noise will do here: solving for it takes longer than these trainings."""
+    budget_of.cache_clear()
+    monkeypatch.setattr(budget, "solve_noise_multiplier", lambda *_, **__: 1.0)
+    yield
+    budget_of.cache_clear()
+
+
+def mechanism(**options):
+    return DPLoc(**{"epsilon": 8.0, "space": GRID, "variant": "as_published", "epochs": 0.02, **options})
+
+
+def counted(monkeypatch, kill_at=None):
+    """Tables and training steps as they are noised from now on; a kill comes before the step of that number is noised."""
+    tables, steps = [], []
+    gaussian, noisy_sum = noise.gaussian_integers, training.noisy_sum
+
+    def table(values, *, scale, rng):
+        tables.append(scale)
+        return gaussian(values, scale=scale, rng=rng)
+
+    def step(sums, **options):
+        if len(steps) == kill_at:
+            raise Killed
+        noisy = noisy_sum(sums, **options)
+        steps.append({name: noisy[name] - sums[name] for name in noisy})
+        return noisy
+
+    monkeypatch.setattr(noise, "gaussian_integers", table)
+    monkeypatch.setattr(training, "noisy_sum", step)
+    return tables, steps
+
+
+@pytest.mark.parametrize("kill_at", [5, 17], ids=["first network", "second network"])
+def test_a_killed_fit_resumes_with_fresh_noise_and_the_same_promise(monkeypatch, tmp_path, kill_at):
+    asked = mechanism()
+    events = asked.guarantee().events
+    charged = sum(event.times for event in events if isinstance(event, PoissonGaussian))
+    with monkeypatch.context() as patched:
+        tables, steps = counted(patched, kill_at)
+        with pytest.raises(Killed):
+            asked.fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
+    with monkeypatch.context() as patched:
+        later_tables, later_steps = counted(patched)
+        model = asked.fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
+    assert len(tables) + len(later_tables) == sum(isinstance(event, Gaussian) for event in events)
+    # the step that was killed had begun: it counts as taken, and its noise is gone
+    assert len(steps) + 1 + len(later_steps) == charged
+    for before in steps:
+        for after in later_steps:
+            if before.keys() == after.keys():
+                assert all((before[name] != after[name]).any() for name in before)
+    assert asked.guarantee().events == events
+    assert model.sample(10, noise.seeded(1)).n_trips == 10
+
+
+def test_a_finished_fit_is_read_back(monkeypatch, tmp_path):
+    asked = mechanism(initialiser="counts", next_cell="counts")
+    first = asked.fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
+    tables, _ = counted(monkeypatch)
+    again = asked.fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
+    assert not tables
+    assert again.sample(20, noise.seeded(3)).table.equals(first.sample(20, noise.seeded(3)).table)
+
+
+def test_half_measured_tables_are_never_measured_again(monkeypatch, tmp_path):
+    asked = mechanism(initialiser="counts", next_cell="counts")
+
+    def kill(*_, **__):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fitting, "fit_counted_moves", kill)
+        with pytest.raises(Killed):
+            asked.fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
+    with pytest.raises(InputError, match="cannot be drawn again"):
+        asked.fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
+
+
+def test_a_checkpoint_of_other_parameters_is_refused(tmp_path):
+    mechanism(initialiser="counts", next_cell="counts").fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
+    with pytest.raises(InputError, match="other parameters"):
+        mechanism(initialiser="counts", next_cell="counts", epsilon=9.0).fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
