@@ -1,19 +1,30 @@
 """flock, dp_loc and ngram beside a second real sample, on the published scores and on some that nobody tuned for.
 
-    python benchmarks/synthesis.py [--data city sf geolife] [--trips 5000] [--epsilon 0.5 1 2] [--repeats 5]
-                                   [--mechanisms flock flock_delta dp_loc ngram] [--html synthesis.html]
+    python benchmarks/synthesis.py [--data city sf geolife ...] [--mechanisms flock flock_delta dp_loc ngram]
+                                   [--epsilon 0.5 1 2] [--repeats 5] [--results synthesis.jsonl] [--html synthesis.html]
 
-"not private" is the same mechanism at epsilon 100. Real data are looked for in MURMURATE_DATA, or in shared/data beside the
-project; a set that is not there is left out. With `--trips 0` all trips are taken.
+Every finished release is appended to `--results` and is not made again, so a run may be stopped and gone on with; the page is
+drawn from that file alone. "not private" is the same mechanism at epsilon 100, once. Real data are looked for in
+MURMURATE_DATA, or in shared/data beside the project; a set that is not there is left out.
+
+| data | what |
+|---|---|
+| city | 5,000 trips of the built-in city, its own roads for flock_roads |
+| sf, sf_all | San Francisco taxis: 5,000 random trips; all of them with hours, on 500 m cells, epsilon 1, two releases |
+| sf_central | the part of them on the OpenStreetMap network of the centre, cut to its box: cells against roads |
+| geolife, geolife_15 | whole Geolife trips in 80 x 56 km of Beijing: 5,000 random ones, 15,000 |
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,25 +37,53 @@ from murmurate.mechanisms import build
 from murmurate.metrics.divergence import jensen_shannon
 from murmurate.scoring import evaluate
 from murmurate.spaces.grid import Grid
+from murmurate.spaces.road import RoadNetwork, match, read_roads
 
 SAN_FRANCISCO = (37.6017, -122.5158, 37.8112, -122.3527)
 BEIJING = (39.7, 116.0, 40.2, 116.8)
-CELL_M = 250
 SIX = {
     "query published": "adatrace_query.as_published", "query": "adatrace_query", "Kendall": "adatrace_kendall",
     "F1": "adatrace_patterns.f1", "trip": "adatrace_trip", "diameter": "adatrace_diameter", "length": "adatrace_length",
 }  # fmt: skip
 THREE = {"size JSD": "trip_size", "OD EMD m": "od_emd", "top 100 %": "patterns.true_positives_100"}
-APART = ("moves 15", "visits 40", "hours")
+APART = ("moves 15", "visits 40", "hours", "OD 1 km m", "links r")
+COLUMNS = (*SIX, *THREE, *APART)
+HIGHER = {"Kendall", "F1", "top 100 %", "links r"}
 NOT_PRIVATE = 100.0
 MAP_SIDE = 40
+MAPPED = (1.0, NOT_PRIVATE)
+SECOND = "second real sample"
+FIRST_SEED = 90_000
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is compared on one set of trips; None for the choice on the command line."""
+
+    title: str
+    trips: int
+    cell_m: float = 250.0
+    mechanisms: tuple[str, ...] | None = None
+    epsilon: tuple[float, ...] | None = None
+    repeats: int | None = None
+
+
+DATA = {
+    "city": Data("The built-in city", 5000),
+    "sf": Data("San Francisco taxis", 5000),
+    "geolife": Data("Geolife, Beijing", 5000),
+    "geolife_15": Data("Geolife, Beijing", 15_000, mechanisms=("flock", "flock_delta"), repeats=3),
+    "sf_central": Data("Central San Francisco, cells against roads", 5000, mechanisms=("flock", "flock_roads"), repeats=3),
+    "sf_all": Data("San Francisco taxis with hours", 0, 500.0, ("flock", "flock_delta", "dp_loc", "ngram"), (1.0,), 2),
+}
 
 
 def folder() -> Path:
     return Path(os.environ.get("MURMURATE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
-def read(file: str, box: tuple[float, ...], time_zone: str) -> tuple[Trips, Grid] | None:
+def read(file: str, box: tuple[float, ...], time_zone: str, *, whole: bool = False) -> Trips | None:
+    """Trips cut to a box, or those that never leave it."""
     path = folder() / file
     if not path.is_file():
         return None
@@ -52,48 +91,64 @@ def read(file: str, box: tuple[float, ...], time_zone: str) -> tuple[Trips, Grid
     table = pl.read_parquet(path).select(
         uid=pl.col("user_id").cast(pl.String), tid="trip_id", datetime="t", lat="lat", lng="lon"
     )
-    table = table.filter(pl.col("lat").is_between(south, north) & pl.col("lng").is_between(west, east))
-    table = table.filter(pl.len().over("uid", "tid") > 1)
-    return Trips(table, time_zone=time_zone), Grid(*box, CELL_M)
+    inside = pl.col("lat").is_between(south, north) & pl.col("lng").is_between(west, east)
+    table = table.filter(inside.all().over("uid", "tid") if whole else inside)
+    return Trips(table.filter(pl.len().over("uid", "tid") > 1), time_zone=time_zone)
 
 
-def load(name: str) -> tuple[Trips, Grid] | None:
-    if name == "sf":
-        return read("sf_taxi_dploc200_trips.parquet", SAN_FRANCISCO, "America/Los_Angeles")
-    if name == "geolife":
-        return read("geolife_60s.parquet", BEIJING, "Asia/Shanghai")
-    city = mm.demo.city(people=700, days=7, seed=8, interval_s=60)
-    return city.trips, Grid(*_box(city.spaces()["grid"]), CELL_M)
+def load(name: str) -> tuple[Trips, Grid, RoadNetwork | None] | None:
+    cell_m = DATA[name].cell_m
+    if name == "city":
+        city = mm.demo.city(people=700, days=7, seed=8, interval_s=60)
+        return city.trips, Grid(*_box(city.spaces()["grid"]), cell_m), city.network
+    if name.startswith("geolife"):
+        trips = read("geolife_60s.parquet", BEIJING, "Asia/Shanghai", whole=True)
+        return None if trips is None else (trips, Grid(*BEIJING, cell_m), None)
+    box, roads = SAN_FRANCISCO, None
+    if name == "sf_central":
+        map_file = folder() / "sf_osm2026_central_drive.graphml.gz"
+        if not map_file.is_file():
+            return None
+        roads = read_roads(map_file, connected=True)
+        box = _box(build("flock", {"epsilon": 1.0, "space": roads}).grid)
+    trips = read("sf_taxi_dploc200_trips.parquet", box, "America/Los_Angeles")
+    return None if trips is None else (trips, Grid(*box, cell_m), roads)
 
 
 def _box(grid: Grid) -> tuple[float, float, float, float]:
     return grid.south, grid.west, grid.north, grid.east
 
 
-def mechanism(name: str, epsilon: float, grid: Grid, n: int):
-    options = {"epsilon": epsilon, "space": grid, "n_out": n}
+def mechanism(name: str, epsilon: float, grid: Grid, roads: RoadNetwork | None, n: int) -> Any:
+    options: dict[str, Any] = {"epsilon": epsilon, "space": grid, "n_out": n}
+    if name == "flock_roads":
+        options["space"] = roads
     if name == "flock_delta":
-        return build("flock", options | {"delta": 1e-6})
-    return build(name, options)
+        options["delta"] = 1e-6
+    return build(name.partition("_")[0] if name.startswith("flock") else name, options)
 
 
-def scores(released: Trips, original: Trips, grid: Grid, seed: int) -> list[float]:
-    """The six, the three and the ones held apart, in the order of the columns."""
+def scores(released: Trips, original: Trips, grid: Grid, roads: RoadNetwork | None, seed: int) -> dict[str, float]:
+    """The six, the three and the ones held apart, those that can be taken."""
     box = Grid(*_box(grid), 1000)
     found = evaluate(released, original, grid=box, metrics=[*dict.fromkeys(v.split(".")[0] for v in SIX.values())], seed=seed)
+    values = {name: found[score].value for name, score in SIX.items()}
     cells = to_cells(original, grid, hour=True)
     drawn = released if "cell" in released.columns else to_cells(released, grid, hour=True)
     drawn = to_cells(drawn, grid, slot_s=None) if "hour" in drawn.columns else drawn
-    values = [found[name].value for name in SIX.values()]
     if "hour" in drawn.columns:
         by_cell = evaluate(drawn, cells, grid=grid, metrics=["trip_size", "od_emd", "patterns"], workers=1, seed=seed)
-        values += [by_cell[name].value * (100 if name.startswith("patterns") else 1) for name in THREE.values()]
-    else:
-        values += [np.nan] * 3
-    values.append(jensen_shannon(*(moves(side, grid, 15) for side in (original, released))))
-    values.append(jensen_shannon(*(visits(side, grid, MAP_SIDE) for side in (original, released))))
-    hours = [np.bincount(side.local_hour[side.offsets[:-1]], minlength=24) for side in (original, released) if side.has_time]
-    return [*values, jensen_shannon(*hours) if len(hours) == 2 else np.nan]
+        values |= {name: by_cell[score].value * (100 if "%" in name else 1) for name, score in THREE.items()}
+    values["moves 15"] = jensen_shannon(*(moves(side, grid, 15) for side in (original, released)))
+    values["visits 40"] = jensen_shannon(*(visits(side, grid, MAP_SIDE) for side in (original, released)))
+    if released.has_time:
+        hours = [np.bincount(side.local_hour[side.offsets[:-1]], minlength=24) for side in (original, released)]
+        values["hours"] = jensen_shannon(*hours)
+        values["OD 1 km m"] = evaluate(released, original, grid=box, metrics=["od_emd"], workers=1, seed=seed)["od_emd"].value
+    if roads is not None:
+        used = [np.bincount(match(side, roads).path_link, minlength=roads.n_links) for side in (original, released)]
+        values["links r"] = float(np.corrcoef(*used)[0, 1])
+    return {name: float(value) for name, value in values.items()}
 
 
 def squares(trips: Trips, grid: Grid, side: int) -> np.ndarray:
@@ -113,66 +168,92 @@ def moves(trips: Trips, grid: Grid, side: int) -> np.ndarray:
     return np.bincount((at[:-1] * side**2 + at[1:])[moved], minlength=side**4)
 
 
-def drawn_map(name: str, trips: Trips, grid: Grid) -> SimpleNamespace:
-    counts = visits(trips, grid, MAP_SIDE).reshape(MAP_SIDE, MAP_SIDE)[::-1]
-    ink = np.sqrt(counts / max(counts.max(), 1))
-    marks = [SimpleNamespace(x=int(x), y=int(y), ink=f"{ink[y, x]:.2f}") for y, x in np.argwhere(ink > 0.01)]
-    return SimpleNamespace(name=name, side=MAP_SIDE, squares=marks)
+class Results:
+    """Finished releases, one JSON object a line; what is there is not made again."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.is_file() else []
+        self.rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
+
+    def have(self, **key: Any) -> bool:
+        return any(all(row.get(name) == value for name, value in key.items()) for row in self.rows)
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.rows.append(row)
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        shown = " ".join(f"{name} {value:.4g}" for name, value in row.get("scores", {}).items())
+        print(row["data"], row["kind"], row["epsilon"], row["repeat"], f"{row['cpu_s']:.1f} s", shown, flush=True)
 
 
-def row(name: str, values: list[list[float]], cpu: float, *, floor: bool = False) -> SimpleNamespace:
-    mean = np.nanmean(np.array(values), axis=0) if values else []
-    cells = ["" if np.isnan(v) else f"{v:.4f}" if abs(v) < 10 else f"{v:,.0f}" for v in mean]
-    print(f"{name:28s}", *cells, f"{cpu:.1f} s", flush=True)
-    return SimpleNamespace(name=name, cells=cells, cpu=f"{cpu:.1f}", floor=floor)
+def cells_of(name: str, options: argparse.Namespace, roads: RoadNetwork | None) -> Iterator[tuple[str, float, int]]:
+    """Every (mechanism, epsilon, release) of one set of trips."""
+    data = DATA[name]
+    kinds = [kind for kind in options.mechanisms if data.mechanisms is None or kind in data.mechanisms]
+    for kind in kinds:
+        if kind == "flock_roads" and roads is None:
+            continue
+        for epsilon in (*(data.epsilon or options.epsilon), NOT_PRIVATE):
+            for repeat in range(1 if epsilon == NOT_PRIVATE else min(data.repeats or options.repeats, options.repeats)):
+                yield kind, epsilon, repeat
 
 
-def compare(name: str, options: argparse.Namespace) -> SimpleNamespace | None:
+def compare(name: str, options: argparse.Namespace, results: Results) -> None:
     loaded = load(name)
     if loaded is None:
         print(f"{name} is not here; set MURMURATE_DATA to the folder of real data.")
-        return None
-    everything, grid = loaded
-    n = min(options.trips or everything.n_trips, everything.n_trips)
+        return
+    everything, grid, roads = loaded
+    n = min(DATA[name].trips or everything.n_trips, everything.n_trips)
     order = np.random.default_rng(8).permutation(everything.n_trips)
+    if name == "sf_all":  # its second sample is its other half, as far as there is one
+        n = everything.n_trips
     original = everything.take_trips(order[:n])
-    print(f"\n{name}: {n:,} trips;", ", ".join([*SIX, *THREE, *APART]))
-    rows, maps = [], [drawn_map("originals", original, grid)]
-    if 2 * n <= everything.n_trips:
-        second = [everything.take_trips(order[n * k : n * (k + 1)]) for k in range(1, min(3, everything.n_trips // n))]
-        rows.append(row("second real sample", [scores(other, original, grid, 1) for other in second], 0.0, floor=True))
-    for kind in options.mechanisms:
-        for epsilon in (*options.epsilon, NOT_PRIVATE):
-            values, start = [], time.process_time()
-            spent = 0.0
-            for repeat in range(1 if epsilon == NOT_PRIVATE else options.repeats):
-                start = time.process_time()
-                released = mechanism(kind, epsilon, grid, n).apply(original, noise.seeded(5000 + 17 * repeat))
-                spent += time.process_time() - start
-                values.append(scores(released, original, grid, repeat))
-            words = "not private" if epsilon == NOT_PRIVATE else f"epsilon {epsilon:g}"
-            rows.append(row(f"{kind}, {words}", values, spent / len(values)))
-            if epsilon in {1, NOT_PRIVATE}:
-                maps.append(drawn_map(f"{kind}, {words}", released, grid))
-    return SimpleNamespace(name=name, trips=n, columns=[*SIX, *THREE, *APART], rows=rows, maps=maps)
+
+    def finished(
+        kind: str, epsilon: float, repeat: int, released: Trips, *, cpu_s: float = 0.0, against: Trips = original
+    ) -> None:
+        row = {"data": name, "kind": kind, "epsilon": epsilon, "repeat": repeat, "trips": n, "cpu_s": cpu_s}
+        row["scores"] = {} if kind == "originals" else scores(released, against, grid, roads, repeat)
+        if repeat == 0 and (epsilon in MAPPED or epsilon == 0):
+            row["map"] = visits(released, grid, MAP_SIDE).tolist()
+        results.add(row)
+
+    if not results.have(data=name, kind="originals"):
+        finished("originals", 0.0, 0, original)
+    size = n if 2 * n <= everything.n_trips else everything.n_trips // 2
+    for repeat in range(min(3, everything.n_trips // size - 1)):
+        if not results.have(data=name, kind=SECOND, repeat=repeat):
+            first = original if size == n else everything.take_trips(order[:size])
+            other = everything.take_trips(order[size * (repeat + 1) : size * (repeat + 2)])
+            finished(SECOND, 0.0, repeat, other, against=first)
+    for kind, epsilon, repeat in cells_of(name, options, roads):
+        if results.have(data=name, kind=kind, epsilon=epsilon, repeat=repeat):
+            continue
+        start = time.process_time()
+        released = mechanism(kind, epsilon, grid, roads, n).apply(original, noise.seeded(FIRST_SEED + 17 * repeat))
+        finished(kind, epsilon, repeat, released, cpu_s=time.process_time() - start)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=["city", "sf", "geolife"], choices=["city", "sf", "geolife"])
-    parser.add_argument("--trips", type=int, default=5000)
+    parser.add_argument("--data", nargs="+", default=list(DATA), choices=list(DATA))
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 2.0])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--mechanisms", nargs="+", default=["flock", "flock_delta", "dp_loc", "ngram"])
+    parser.add_argument("--mechanisms", nargs="+", default=["flock", "flock_delta", "flock_roads", "dp_loc", "ngram"])
+    parser.add_argument("--results", type=Path)
     parser.add_argument("--html", type=Path)
     options = parser.parse_args()
-    datasets = [found for name in options.data if (found := compare(name, options)) is not None]
-    if options.html:
-        import jinja2
+    results = Results(options.results)
+    for name in options.data:
+        compare(name, options, results)
+    from synthesis_page import page, tables
 
-        template = (Path(__file__).parent / "synthesis.html.j2").read_text(encoding="utf-8")
-        page = jinja2.Environment(autoescape=True).from_string(template).render(datasets=datasets, repeats=options.repeats)
-        options.html.write_text(page, encoding="utf-8")
+    print(tables(results.rows))
+    if options.html:
+        options.html.write_text(page(results.rows), encoding="utf-8")
         print(f"\n{options.html}")
 
 
