@@ -66,6 +66,8 @@ def test_sequences_keep_their_order():
         ({"uid": [None, "a", "a", "a"]}, "uid"),
         ({"datetime": [datetime(2024, 6, 1)] * 4}, "time zone"),
         ({"lat": ["x", "y", "z", "w"]}, "type"),
+        ({"hour": [3, 24, 0, 0]}, "hour"),
+        ({"weekday": [3, 6, -1, 0]}, "weekday"),
     ],
 )
 def test_bad_values_are_refused_with_their_column(change, match):

@@ -137,6 +137,12 @@ def test_sequences_without_times_have_cells_too():
         fill_gaps(to_cells(timeless, GRID))
 
 
+def test_cells_the_grid_does_not_have_are_left_out():
+    cells = to_cells(trips_in([0, 60, 120], [3, 4, 5]), GRID)
+    table = cells.table.with_columns(cell=pl.Series([3, GRID.n_cells, 5]))
+    assert to_cells(Trips(table, GRID), GRID).cell.tolist() == [3, 5]
+
+
 def test_cells_need_a_grid():
     with pytest.raises(ParameterError, match="grid"):
         fill_gaps(Trips(slots(trips_in([0], [0]), grid=GRID)[0].table, Plane(0, 0)))

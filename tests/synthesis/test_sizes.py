@@ -6,7 +6,7 @@ import pytest
 from murmurate import noise
 from murmurate.synthesis.measure import Noise
 from murmurate.synthesis.sequences import CellTrips
-from murmurate.synthesis.sizes import fit_sizes, n_rings_of, rings
+from murmurate.synthesis.sizes import _smooth, fit_sizes, n_rings_of, rings
 
 COLUMNS = 20
 
@@ -48,3 +48,9 @@ def test_sizes_follow_distance_and_hour():
             drawn = law.sample(trips.sources[chosen], trips.destinations[chosen], hours[chosen], generator)
             assert drawn.mean() == pytest.approx(sizes[chosen].mean(), abs=0.35)
             assert drawn.min() >= 2
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 5, 9])
+def test_rows_keep_their_number_of_sizes(n):
+    smoothed = _smooth(np.full(n, 3.0))
+    assert smoothed.shape == (n,) and np.allclose(smoothed, 3.0)

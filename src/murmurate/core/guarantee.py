@@ -17,7 +17,7 @@ FINER: dict[str, tuple[str, ...]] = {
     "trip": ("trip", "point"),
     "point": ("point",),
 }
-"""A promise about a unit also holds for every finer one, so a charge debits all of these accounts."""
+"""A promise about a unit says something about every finer one too, so a charge debits all of these accounts."""
 
 _WORDS = {
     "point": "one recorded point",

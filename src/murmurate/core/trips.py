@@ -19,6 +19,9 @@ from murmurate.errors import Fault, InputError, ParameterError
 ORDER = ("uid", "tid", "datetime", "weekday", "hour", "lat", "lng", "cell", "link")
 """The fixed column names, in the order they are written; carried columns follow."""
 
+RANGES = {"lat": (-90, 90), "lng": (-180, 180), "weekday": (0, 6), "hour": (0, 23)}
+"""What a value of these columns may be."""
+
 TIME = pl.Datetime("us", "UTC")
 
 
@@ -278,12 +281,12 @@ def _refuse_bad_values(table: pl.DataFrame) -> None:
         if name in table.columns and table[name].null_count():
             row = int(table[name].is_null().arg_max() or 0)
             faults.append(Fault(f"{table[name].null_count():,} empty values", row=row, column=name))
-    for name, bound in (("lat", 90.0), ("lng", 180.0)):
+    for name, (least, most) in RANGES.items():
         if name in table.columns:
-            bad = ~table[name].is_between(-bound, bound)  # NaN is not between, so it is caught too
+            bad = ~table[name].is_between(least, most)  # NaN is not between, so it is caught too
             if bad.any():
                 row = int(bad.arg_max() or 0)
-                faults.append(Fault(f"{int(bad.sum()):,} values outside -{bound:g} to {bound:g}", row=row, column=name))
+                faults.append(Fault(f"{int(bad.sum()):,} values outside {least:g} to {most:g}", row=row, column=name))
     if faults:
         raise InputError(faults)
 

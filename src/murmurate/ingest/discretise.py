@@ -36,7 +36,7 @@ def to_cells(
     array([0, 1, 2, 3])
     """
     if "cell" in trips.columns and trips.space == grid:
-        cells = trips
+        cells = _known_cells(trips, grid)
     elif trips.has_time and slot_s is not None:
         cells = fill_gaps(slots(trips, grid=grid, slot_s=slot_s)[0], slot_s=slot_s, under_s=fill_gaps_under_s)[0]
     else:
@@ -45,6 +45,12 @@ def to_cells(
         cells = trip_hour(cells, visit_s=slot_s or 0)[0]
     cells = merge_repeats(cells)[0]
     return cells.take_trips(np.diff(cells.offsets) >= min_visits)
+
+
+def _known_cells(trips: Trips, grid: Grid) -> Trips:
+    """Visits of cells the grid has; others lie outside the public box, as points may."""
+    known = (trips.cell >= 0) & (trips.cell < grid.n_cells)
+    return trips if known.all() else Trips(trips.table.filter(pl.Series(known)), grid, trips.time_zone)
 
 
 def locate(trips: Trips, *, grid: Grid) -> tuple[Trips, Removed]:

@@ -82,7 +82,8 @@ class Ends:
         before = np.concatenate([[0.0], mass])[bounds]
         at = before[fine] + generator.random(len(fine)) * (before[fine + 1] - before[fine])
         place = np.searchsorted(mass, at, side="right")
-        return order[np.clip(place, bounds[fine], np.maximum(bounds[fine + 1] - 1, bounds[fine]))]
+        first = np.minimum(bounds[fine], len(order) - 1)  # a zone without cells takes the next cell there is
+        return order[np.clip(place, first, np.maximum(bounds[fine + 1] - 1, first))]
 
 
 def fit_ends(trips: CellTrips, *, rows: int, columns: int, hours: int, noise: Noise, rng: Randomness) -> Ends:

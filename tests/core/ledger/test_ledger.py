@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from murmurate.core.events import Gaussian, Laplace, Pure
+from murmurate.core.accounting import compose
+from murmurate.core.events import Gaussian, Laplace, PoissonGaussian, Pure
 from murmurate.core.guarantee import DP, GeoInd, KAnonymity, NoGuarantee, PlausibleDeniability, Unit
 from murmurate.core.ledger import Ledger
 from murmurate.core.trips import Identity
@@ -59,10 +61,24 @@ def test_a_charge_slightly_over_the_limit_is_refused_whole(ledger):
 def test_a_promise_debits_its_own_and_every_finer_unit(ledger):
     charge(ledger, DP(epsilon=1.0, unit=USER), "user")
     charge(ledger, DP(epsilon=2.0, unit=TRIP), "trip")
-    assert spent(ledger) == {"user": 1.0, "user_day": 1.0, "trip": 3.0, "point": 3.0}
+    # a person without one of their trips is another person: a removal and an addition
+    assert spent(ledger) == {"user": 1.0, "user_day": 2.0, "trip": 4.0, "point": 6.0}
     charge(ledger, GeoInd(epsilon_per_m=0.01, unit=DAY), "geo")
     assert spent(ledger, "geoind") == {"user_day": 0.01, "trip": 0.01, "point": 0.01}
     assert spent(ledger)["user"] == 1.0
+
+
+def test_a_finer_unit_sees_gaussians_from_twice_as_far_and_samples_by_group_privacy(ledger):
+    def promise(event):
+        return DP(epsilon=compose([event], delta=1e-6), delta=1e-6, unit=USER, events=(event,))
+
+    gaussian = promise(Gaussian(noise_multiplier=5.0))
+    trip = next(line for line in ledger.plan("town", gaussian).lines if line.requested.unit == "trip")
+    assert trip.requested.epsilon == pytest.approx(compose([Gaussian(noise_multiplier=2.5)], delta=1e-6))
+    sampled = promise(PoissonGaussian(sampling=0.01, noise_multiplier=1.0, times=100))
+    trip = next(line for line in ledger.plan("town", sampled).lines if line.requested.unit == "trip")
+    assert trip.requested.epsilon == pytest.approx(2 * sampled.epsilon)
+    assert trip.requested.delta == pytest.approx((1 + math.exp(sampled.epsilon)) * 1e-6)
 
 
 def test_a_limit_on_a_finer_unit_stops_a_coarser_promise(ledger):
@@ -97,7 +113,7 @@ def test_a_limit_on_people_closes_trips_until_they_have_their_own(ledger):
         charge(ledger, DP(epsilon=0.1, unit=TRIP), "r0")
     ledger.limit("town", unit="trip", epsilon=0.3)
     charge(ledger, DP(epsilon=0.1, unit=TRIP), "r0")
-    charge(ledger, DP(epsilon=0.2, unit=USER), "r1")
+    charge(ledger, DP(epsilon=0.1, unit=USER), "r1")
     with pytest.raises(InsufficientBudget):
         charge(ledger, DP(epsilon=0.1, unit=TRIP), "r2")
     shown = {line.spent.unit: line.ceiling for line in ledger.spent("town")}

@@ -55,6 +55,13 @@ def test_all_faults_are_told_at_once():
     assert {fault.row for fault in caught.value.faults} == {0, 1}
 
 
+def test_nodes_at_one_place_are_joined_by_a_link_that_takes_time():
+    network = RoadNetwork.from_arrays(
+        node_lat=[60.0, 60.0, 60.01], node_lng=[25.0, 25.0, 25.0], link_from=[0, 1], link_to=[1, 2], road_class=[3, 3]
+    )
+    assert network.length_m[0] > 0 and network.time_s[0] > 0
+
+
 def test_half_a_geometry_is_refused():
     with pytest.raises(ParameterError, match="together"):
         two_nodes(shape_lat=[0, 0])

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from math import fsum, inf
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import exp, fsum, inf
 
 from murmurate.core.accounting import compose
-from murmurate.core.events import Event
+from murmurate.core.events import Approximate, Event, Gaussian, Laplace, Pure
 from murmurate.core.guarantee import DP, FINER, GeoInd, Guarantee
 from murmurate.core.parameters import one_of, positive, share
 from murmurate.errors import ParameterError
 
 TOLERANCE = 1e-12
 """Relative slack on a limit: ten charges of 0.1 fit into 1.0 whatever order floating point adds them in."""
+
+MEANINGLESS = 1e6
+"""An epsilon for promises that say nothing any more, large and finite so that sums stay numbers."""
 
 SUMMED = ("dp", "geoind")
 """The kinds that add up; the others are listed."""
@@ -106,10 +109,10 @@ def standing(account: tuple[str, str], charges: Sequence[Guarantee], limit: Amou
     if kind == "geoind":
         spent = Amount(kind, unit, fsum(charge.epsilon_per_m for charge in charges if isinstance(charge, GeoInd)))
         return Spent(spent, limit, len(charges))
-    charged = [charge for charge in charges if isinstance(charge, DP)]
+    charged = [_seen_from(unit, charge) for charge in charges if isinstance(charge, DP)]
     # without a limit there is no delta to look at: the promises' own deltas, added, always suffice
-    delta = limit.delta if limit is not None else min(1.0, fsum(charge.delta for charge in charged))
-    epsilon = compose(_events(charged), delta=delta) if charged else 0.0
+    delta = limit.delta if limit is not None else min(1.0, fsum(delta for _, delta in charged))
+    epsilon = compose([event for events, _ in charged for event in events], delta=delta) if charged else 0.0
     return Spent(Amount(kind, unit, epsilon, delta), limit, len(charged))
 
 
@@ -118,9 +121,32 @@ def requested(account: tuple[str, str], guarantee: Guarantee) -> Amount:
     if isinstance(guarantee, GeoInd):
         return Amount(*account, guarantee.epsilon_per_m)
     if isinstance(guarantee, DP):
-        return Amount(*account, guarantee.epsilon, guarantee.delta)
+        if guarantee.unit.name == account[1]:
+            return Amount(*account, guarantee.epsilon, guarantee.delta)
+        events, delta = _seen_from(account[1], guarantee)
+        return Amount(*account, compose(events, delta=delta), delta)
     return Amount(*account, inf)
 
 
-def _events(charges: Iterable[DP]) -> list[Event]:
-    return [event for charge in charges for event in charge.events]
+def _seen_from(unit: str, charge: DP) -> tuple[tuple[Event, ...], float]:
+    """Events and delta of a promise as they stand in the account of its own unit or of a finer one.
+
+    Who loses a part of what is theirs is replaced by somebody else: one removal and one addition, so twice the distance.
+    Pure, Laplace and Gaussian steps are priced at that distance, all others by what group privacy gives for any step.
+    """
+    if unit == charge.unit.name:
+        return charge.events, charge.delta
+    doubled = tuple(_doubled(event) for event in charge.events)
+    if None not in doubled:
+        return tuple(event for event in doubled if event is not None), charge.delta
+    delta = min(1.0, (1.0 + exp(min(charge.epsilon, 700.0))) * charge.delta)
+    return (Approximate(epsilon=2 * charge.epsilon, delta=delta) if delta < 1 else Pure(epsilon=MEANINGLESS),), delta
+
+
+def _doubled(event: Event) -> Event | None:
+    """The same step seen from twice as far; None where no closed form is known."""
+    if isinstance(event, Pure):
+        return replace(event, epsilon=2 * event.epsilon)
+    if isinstance(event, (Laplace, Gaussian)):
+        return replace(event, noise_multiplier=event.noise_multiplier / 2)
+    return None

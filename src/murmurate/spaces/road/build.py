@@ -13,7 +13,7 @@ from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError
 from murmurate.spaces.road.checks import PROJECTED
 from murmurate.spaces.road.classes import class_and_speed, lane_count, speed_kmh
-from murmurate.spaces.road.network import RoadNetwork
+from murmurate.spaces.road.network import SHORTEST_M, RoadNetwork
 
 FARTHEST_KMH = 200.0
 """A stated speed above this is taken for a slip of the pen."""
@@ -158,8 +158,7 @@ def _with_lengths(network: RoadNetwork, given: Floats, source: str, counts: Coun
     if wrong:
         counts["stated lengths far from the drawn ones, replaced"] = wrong
     length_m = np.where(believable, given, drawn)
-    tiny = length_m < 0.01
-    length_m[tiny] = 0.01  # two vertices a hair apart: keep the connection
+    length_m = np.maximum(length_m, SHORTEST_M)
     length_m.flags.writeable = False
     unique = _first_of_each(network)
     counts["links listed twice (one street under two names)"] = network.n_links - len(unique)

@@ -21,6 +21,9 @@ from murmurate.spaces.road.classes import CLASS_SPEED_KMH
 from murmurate.spaces.road.geometry import points_along, polyline_lengths
 from murmurate.spaces.sphere import great_circle_m
 
+SHORTEST_M = 0.01
+"""No link is shorter: two nodes at one place keep their connection, and no time to drive it is zero."""
+
 if TYPE_CHECKING:
     from murmurate.spaces.road.index import LinkIndex
 
@@ -125,7 +128,8 @@ class RoadNetwork:
         ids = None if way_id is None else np.ascontiguousarray(way_id, dtype=np.int64)
         refuse_bad_arrays(values, name, ids)
         if length_m is None:
-            values["length_m"] = polyline_lengths(values["shape_offsets"], values["shape_lat"], values["shape_lng"])
+            lengths = polyline_lengths(values["shape_offsets"], values["shape_lat"], values["shape_lng"])
+            values["length_m"] = np.maximum(lengths, SHORTEST_M)
         if speed_kmh is None:
             values["speed_kmh"] = np.array([CLASS_SPEED_KMH[int(k)] for k in values["road_class"]])
         for array in values.values():
