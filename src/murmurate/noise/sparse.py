@@ -21,8 +21,9 @@ def laplace_survivors(n: int, *, scale: float, threshold: int, rng: Randomness) 
 
     The same law as noising every zero and keeping those at or above the threshold, at the cost of those kept: a zero passes
     with probability a^t / (1 + a), a = exp(-1/scale), so the gaps between passing ones are geometric, and what a passing
-    one has above the threshold is geometric too. Geometric draws come from 52-bit uniforms, so a probability is off by at
-    most 2^-52 of itself.
+    one has above the threshold is geometric too. Geometric draws come from 52-bit uniforms, so the law of each kept one is
+    off by at most 2^-52 in all: far in the tail that is more than the probability itself, so an exact epsilon holds up to a
+    delta of 2^-52 for each.
 
     >>> from murmurate.noise.stream import seeded
     >>> places, values = laplace_survivors(10**12, scale=2.0, threshold=40, rng=seeded(1))
