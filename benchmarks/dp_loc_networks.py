@@ -26,7 +26,7 @@ from murmurate.training.sampling import Grouped, chunks, group_by_unit
 from murmurate.training.train import compiled, train
 
 MOST = 50_000
-EPOCHS = 3.0
+EPOCHS = 2.0
 
 
 def chosen_grams(found: Read, around: Neighbourhood) -> tuple[Grams, np.ndarray]:
@@ -174,22 +174,23 @@ def side_results(private, asked: DPLoc) -> dict:
         "without destination": ("destination",),
         "without both": ("hour", "destination"),
     }
-    results, speed = [], {}
-    for name, net in nets.items():
-        for words, hidden in blind.items() if name == "feed-forward" else [("", ())]:
-            given = columns | {column: np.zeros_like(columns[column]) for column in hidden}
-            grouped = group_by_unit(given, found.unit[trip])
-            for private_too in (True, False):
-                used = plan if private_too else replace(plan, noise_multiplier=1e-9, clip=1e3)
-                start = time.process_time()
-                params, _ = train(
-                    net, net.start(np.random.default_rng(1)), grouped, plan=used, n_expected=found.trips.n, rng=noise.secure()
-                )
-                spent = time.process_time() - start
-                scores = predicted(net, params, grouped, around, asked.space.cell_m)
-                results.append({"net": name, "inputs": words or "all", "private": private_too, "cpu_s": spent, **scores})
-                print(results[-1], flush=True)
-        speed[name] = slower(net, group_by_unit(columns, found.unit[trip]))
+    runs = [("feed-forward", words, True) for words in blind] + [("feed-forward", "all", False)]
+    runs += [("recurrent", "all", True), ("recurrent", "all", False)]
+    results = []
+    for name, words, with_noise in runs:
+        given = columns | {column: np.zeros_like(columns[column]) for column in blind[words]}
+        grouped = group_by_unit(given, found.unit[trip])
+        used = plan if with_noise else replace(plan, noise_multiplier=1e-9, clip=1e3)
+        net = nets[name]
+        start = time.process_time()
+        params, _ = train(
+            net, net.start(np.random.default_rng(1)), grouped, plan=used, n_expected=found.trips.n, rng=noise.secure()
+        )
+        spent = time.process_time() - start
+        scores = predicted(net, params, grouped, around, asked.space.cell_m)
+        results.append({"net": name, "inputs": words, "private": with_noise, "cpu_s": spent, **scores})
+        print(results[-1], flush=True)
+    speed = {name: slower(net, group_by_unit(columns, found.unit[trip])) for name, net in nets.items()}
     return {"networks": results, "private_over_plain": speed, "epochs": EPOCHS, "noise_multiplier": plan.noise_multiplier}
 
 
