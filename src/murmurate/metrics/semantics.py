@@ -231,7 +231,7 @@ def _traces(trips: Trips, grid: Grid) -> DailyTraces:
 def _score(  # noqa: PLR0917
     name: str, values: list[float], better: Better, baselines: list[tuple[str, float]], n: int, more: str = ""
 ) -> Score:
-    baseline_words = "; ".join(f"{what} {value:.3f}" for what, value in baselines)
+    baseline_words = "; ".join(f"{what} {value:.4f}" for what, value in baselines)
     note = f"mean and range over {len(values)} released sets of {n} days" + (f", {more}" if more else "")
     return Score(
         name=name,

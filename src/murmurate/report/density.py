@@ -52,7 +52,7 @@ def density_patches(view: View, grid: Grid, share: Floats, breaks: Breaks) -> li
     labels = breaks.labels("% of points")
     skipped = CLASSES - breaks.n  # the greatest class always has the strongest colour
     return [
-        Patch(k + skipped + 1, _cells(view, grid, visited[number == k]), labels[k])
+        Patch(k + skipped + 1, cell_squares(view, grid, visited[number == k]), labels[k])
         for k in range(breaks.n)
         if (number == k).any()
     ]
@@ -72,11 +72,12 @@ def change_patches(view: View, grid: Grid, change: Floats, breaks: Breaks) -> li
         for sign, word in ((-1, "fewer"), (1, "more")):
             cells = np.flatnonzero((size == k) & (np.sign(change) == sign))
             if len(cells):
-                found.append(Patch(sign * k, _cells(view, grid, cells), f"{word} than in the originals by {labels[k]}"))
+                found.append(Patch(sign * k, cell_squares(view, grid, cells), f"{word} than in the originals by {labels[k]}"))
     return found
 
 
-def _cells(view: View, grid: Grid, cells: Integers) -> str:
+def cell_squares(view: View, grid: Grid, cells: Integers) -> str:
+    """The squares of cells, as one path."""
     south, west, north, east = grid.bounds(cells)
     left, top = view.project(north, west)
     right, bottom = view.project(south, east)

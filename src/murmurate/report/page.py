@@ -12,6 +12,7 @@ from murmurate.core.manifest import Manifest
 from murmurate.core.score import Score
 from murmurate.metrics.comparison import Side
 from murmurate.report.charts import Chart, distributions, score_by_hour
+from murmurate.report.lives import lives
 from murmurate.report.maps import Atlas, Base, atlas, grid_around
 from murmurate.report.render import render, write_page
 from murmurate.report.score_rows import attacks, families, floors, key_rows
@@ -105,6 +106,7 @@ def _public(review: Review, base: Base) -> dict[str, Any]:
         "counts": None,
         "atlas": None,
         "charts": [],
+        "lives": None,
     }
     if release.manifest.kind != "trips" or not release.trips.n_trips:
         return empty
@@ -113,6 +115,7 @@ def _public(review: Review, base: Base) -> dict[str, Any]:
     return empty | {
         "atlas": atlas(grid, {RELEASED: trips}, base=base if base is not None else _own_roads(release.space)),
         "charts": distributions({"released": Side(trips, grid)}),
+        "lives": lives(trips, grid),
         "counts": {"released_trips": trips.n_trips, "released_points": trips.n_points},
     }
 
@@ -128,6 +131,7 @@ def _internal(review: Review, evaluation: Evaluation, base: Base) -> dict[str, A
         "counts": {"original_trips": review.original.n_trips, "original_points": review.original.n_points},
         "atlas": None,
         "charts": [],
+        "lives": None,
     }
     if release.manifest.kind != "trips" or not release.trips.n_trips or not evaluation.grid:
         return values
@@ -141,6 +145,7 @@ def _internal(review: Review, evaluation: Evaluation, base: Base) -> dict[str, A
     return values | {
         "atlas": drawn,
         "charts": distributions({"original": Side(original, grid), "released": Side(trips, grid)}),
+        "lives": lives(trips, grid, original=original, scores=scores),
     }
 
 
