@@ -46,6 +46,8 @@ UNTIMED_REACH = 7
 GROUPS = 8
 """Of cells of similar size, each believed by its own error."""
 DRAWN_ENDS = 200_000
+AT_ONCE = 100_000
+"""Trips counted at a time; more at once take memory and change nothing."""
 DETOUR = 0.4
 """Cells of detour that make a step less likely by a factor of e, where moves are not counted."""
 LONG_STEP = 0.1
@@ -81,8 +83,12 @@ class Counting:
     def tables(self, names: tuple[str, ...], tracks: Tracks, frame: Frame, zones: Zones | None = None) -> None:
         """Measure those of the named tables that get a share."""
         wanted = [name for name in names if name in self.shares]
-        for name, part in parts(wanted, tracks, frame, zones, self.norm).items():
-            self._measured(name, part.table())
+        sums: dict[str, Integers] = {}
+        for some in tracks.runs(AT_ONCE):
+            for name, part in parts(wanted, some, frame, zones, self.norm).items():
+                sums[name] = sums[name] + part.table() if name in sums else part.table()
+        for name, fixed in sums.items():
+            self._measured(name, fixed)
 
     def bins(self, tables: Mapping[str, tuple[Integers, int]]) -> None:
         """Measure tables that a trip enters once, given by bins."""

@@ -8,9 +8,12 @@ from murmurate.core.space import Integers
 from murmurate.core.trips import Trips
 from murmurate.ingest.discretise import SECOND_US, main_hour, to_cells
 from murmurate.mechanisms.flock.frame import Frame
-from murmurate.mechanisms.flock.tracks import Tracks, measured
+from murmurate.mechanisms.flock.tracks import Tracks, joined, measured
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.sequences import CellTrips
+
+AT_ONCE = 1_000_000
+"""Points turned into tracks at a time."""
 
 
 def inside_box(private: Trips, grid: Grid) -> Trips:
@@ -20,7 +23,13 @@ def inside_box(private: Trips, grid: Grid) -> Trips:
 
 
 def read(inside: Trips, frame: Frame, *, slot_s: int) -> Tracks:
-    """Tracks of trips that lie in the box."""
+    """Tracks of trips that lie in the box, some people at a time, because what is on the way there takes the most memory."""
+    if inside.n_points <= AT_ONCE:
+        return _read(inside, frame, slot_s)
+    return joined([_read(part, frame, slot_s) for part in inside.partitions(AT_ONCE)])
+
+
+def _read(inside: Trips, frame: Frame, slot_s: int) -> Tracks:
     grid = frame.grid
     walked = Grid(grid.south, grid.west, grid.north, grid.east, frame.walked_m)
     plain = inside.table.select([name for name in ("uid", "tid", "datetime", "lat", "lng") if name in inside.columns])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,34 @@ class Tracks:
             name: getattr(self, name)[chosen] for name in ("source", "destination", "diameter_m", "length_m", "repeats")
         }
         return Tracks(walks=self.walks.take(chosen), y=self.y[index], x=self.x[index], offsets=offsets, **values)
+
+    def runs(self, trips: int) -> Iterator[Tracks]:
+        """Themselves, or so many trips at a time, one after the other."""
+        if self.n <= trips:
+            yield self
+            return
+        for first in range(0, self.n, trips):
+            yield self.take(np.arange(first, min(first + trips, self.n)))
+
+
+def joined(runs: Sequence[Tracks]) -> Tracks:
+    """Tracks one after the other."""
+    if len(runs) == 1:
+        return runs[0]
+    values: dict[str, Any] = {
+        name: np.concatenate([getattr(run, name) for run in runs])
+        for name in ("y", "x", "source", "destination", "diameter_m", "length_m", "repeats")
+    }
+    walks = CellTrips(
+        np.concatenate([run.walks.cells for run in runs]),
+        _offsets([run.walks.sizes for run in runs]),
+        np.concatenate([run.walks.hours for run in runs]),
+    )
+    return Tracks(walks=walks, offsets=_offsets([np.diff(run.offsets) for run in runs]), **values)
+
+
+def _offsets(sizes: Sequence[Integers]) -> Integers:
+    return np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
 
 
 def taken(offsets: Integers, chosen: Integers) -> tuple[Integers, Integers]:
