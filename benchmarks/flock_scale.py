@@ -3,8 +3,8 @@
     python benchmarks/flock_scale.py [--trips 100000 1000000 10000000] [--epsilon 1] [--delta 1e-6]
 
 Private trips are those of the built-in city, repeated under new names and moved by up to 100 m; making them is not counted.
-Fitting starts from trips in memory. Drawn trips are taken a batch at a time and dropped, as a writer would. Beyond
-`--most-fitted` trips the model of that many is drawn from, because the private table alone would not fit beside it.
+Fitting starts from trips in memory. Drawn trips are taken a batch at a time and dropped, as a writer would. `--most-fitted`
+fits larger sizes on fewer trips, where memory would not hold the private table.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def measure(n: int, fitted: int, epsilon: float, delta: float) -> dict[str, floa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trips", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
-    parser.add_argument("--most-fitted", type=int, default=1_000_000)
+    parser.add_argument("--most-fitted", type=int, default=10_000_000)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--delta", type=float, default=1e-6)
     parser.add_argument("--one", action="store_true", help="measure the first size in this process and print it as JSON")
