@@ -12,6 +12,7 @@ from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.mechanisms.flock.base_law import BaseLaw
+from murmurate.mechanisms.flock.beliefs import believed, between_middles
 from murmurate.mechanisms.flock.ends_pool import EndsPool, gravity_pool, independent_pool
 from murmurate.mechanisms.flock.frame import Frame
 from murmurate.mechanisms.flock.pace import Pace, fit_pace, pace_bins
@@ -23,7 +24,7 @@ from murmurate.mechanisms.flock.tilt import Answer, fit_pulls
 from murmurate.mechanisms.flock.tracks import Tracks
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.calibrate import correction, relative_middles, starting_weights
-from murmurate.synthesis.ends import Ends, believed_cells, believed_zone_hour, coarsen, filled, joint_of
+from murmurate.synthesis.ends import Ends, believed_zone_hour, coarsen, filled, joint_of
 from murmurate.synthesis.measure import ONE, Noise, measure, once_per_trip
 from murmurate.synthesis.moves import MoveWeights, Neighbourhood, Norm, reach_of
 from murmurate.synthesis.shrink import nonnegative, shrink
@@ -39,18 +40,22 @@ TILTED = (
 )  # fmt: skip
 CALIBRATED = ("towards", "visits", "steps")
 CALIBRATIONS = 5
+COARSE_CALIBRATIONS = 3
+"""Where visits alone are there to turn to."""
 ENDS_POOL = (100_000, 300_000)
 POOL = (12_000, 60_000)
 COARSE_POOL = 12_000
 UNTIMED_REACH = 7
-GROUPS = 8
-"""Of cells of similar size, each believed by its own error."""
 DRAWN_ENDS = 200_000
 AT_ONCE = 100_000
 """Trips counted at a time; more at once take memory and change nothing."""
 DETOUR = 0.4
 """Cells of detour that make a step less likely by a factor of e, where moves are not counted."""
 LONG_STEP = 0.1
+LITTLE = 0.02
+"""Of the mean of the cells: what every cell draws a way by, so that none is closed."""
+TURNED = 0.7
+"""Power of a correction by the noisy visits of a cell, which depend on the ways through all others as well."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,14 +194,14 @@ def _base_law(  # noqa: PLR0917
             least=1,
         )
     around = frame.around
-    visits = _believed(answers["visits"], frame.rows, frame.columns)
+    visits = believed(answers["visits"], frame.rows, frame.columns)
     if "towards" in answers:
         asked = answers["towards"]
         weights = starting_weights(asked.noisy.reshape(-1, around.n_offsets), asked.deviation, around)
     else:
         mean = max(visits.mean(), 1e-9)
         weights = MoveWeights(
-            straight_weights(around), np.sqrt((visits + 0.02 * mean) / mean), np.ones((around.n_cells, around.n_offsets))
+            straight_weights(around), ((visits + LITTLE * mean) / mean), np.ones((around.n_cells, around.n_offsets))
         )
     by_diameter = answers["diameter"].noisy.reshape(-1, 2)
     alike = nonnegative(by_diameter.sum(axis=0))
@@ -255,23 +260,16 @@ def _ends(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats,
     return Ends(joint, both[0], both[1], cells, cells, zones.zone, n)
 
 
-def _believed(answer: Answer, rows: int, columns: int, prior: Floats | None = None) -> Floats:
-    total = max(float(answer.noisy.sum()), 1.0)
-    return believed_cells(
-        answer.noisy, rows=rows, columns=columns, n=total, deviation=answer.deviation, prior=prior, groups=GROUPS
-    )
-
-
 def _believed_ends(answers: dict[str, Answer], frame: Frame) -> Floats:
     """[fine cell] ends: walked cells first (as visits lie where ends have no table), then fine cells within them."""
-    walked = _believed(answers["visits"], frame.rows, frame.columns)
+    walked = believed(answers["visits"], frame.rows, frame.columns)
     if "ends" in answers:
-        walked = _believed(answers["ends"], frame.rows, frame.columns, walked)
+        walked = believed(answers["ends"], frame.rows, frame.columns, walked)
     if frame.block == 1:
         return walked
-    fine = np.ones(frame.grid.n_cells)
+    fine = between_middles(walked, frame)
     if "places" in answers:
-        fine = _believed(answers["places"], frame.grid.rows, frame.grid.columns)
+        fine = believed(answers["places"], frame.grid.rows, frame.grid.columns, fine)
     of_fine = frame.walked_of(np.arange(frame.grid.n_cells))
     within = np.bincount(of_fine, weights=fine, minlength=frame.n_walked)
     return np.asarray(fine * (walked / np.maximum(within, 1e-12))[of_fine])
@@ -283,7 +281,7 @@ def _calibrated(  # noqa: PLR0917
     """Weights of the walk turned towards the noisy tables of moves, by drawing and counting."""
     around = law.frame.around
     names = [name for name in CALIBRATED if name in answers]
-    for _ in range(CALIBRATIONS):
+    for _ in range(CALIBRATIONS if law.counted else COARSE_CALIBRATIONS):
         shown = parts(names, law.draw(pool, generator), law.frame, None, norm)
         turned: dict[str, Floats] = {"towards": np.ones(1), "steps": np.ones(1)}
         for name in names:
@@ -291,7 +289,7 @@ def _calibrated(  # noqa: PLR0917
             turned[name] = correction(answers[name].noisy, expected, answers[name].deviation)
         if "steps" not in answers:
             little = answers["visits"].deviation / 4
-            turned["visits"] = ((law.visits + little) / (expected + little)) ** 0.7
+            turned["visits"] = ((law.visits + little) / (expected + little)) ** TURNED
         law = replace(
             law,
             weights=MoveWeights(

@@ -12,13 +12,12 @@ from murmurate.synthesis.measure import Noise
 
 COARSE = {
     "n": 0.02,
-    "ends": 0.12,
+    "ends": 0.20,
     "places": 0.02,
-    "visits": 0.28,
-    "pairs": 0.28,
-    "flows": 0.08,
-    "diameter": 0.10,
-    "shape": 0.10,
+    "visits": 0.36,
+    "pairs": 0.10,
+    "diameter": 0.15,
+    "shape": 0.15,
 }
 """Shares of the budget where trips are few for the noise: routes are walked on blocks of cells."""
 
@@ -39,16 +38,14 @@ FINE = {
 
 COARSE_HOURS = {
     "n": 0.02,
-    "ends": 0.08,
+    "ends": 0.17,
     "places": 0.02,
-    "source_hour": 0.08,
-    "destination_hour": 0.08,
-    "visits": 0.20,
-    "pairs": 0.20,
-    "pairs_hour": 0.05,
-    "flows": 0.11,
-    "diameter": 0.08,
-    "shape": 0.08,
+    "source_hour": 0.05,
+    "destination_hour": 0.05,
+    "visits": 0.32,
+    "pairs": 0.09,
+    "diameter": 0.14,
+    "shape": 0.14,
 }
 
 FINE_HOURS = {
@@ -122,12 +119,15 @@ def steps_counted(n: float, block: int, noise: Noise) -> bool:
 
 def depths(n: float, hours: int, part: dict[str, float], noise: Noise) -> dict[str, int]:
     """How often the box is halved for the zones of each table."""
-    pairs = depth_of(n * FINER, noise.part(part["pairs"]).deviation, 2)
-    flows = depth_of(n * FINER, noise.part(part["flows"]).deviation, 2)
+
+    def halved(name: str, trips: float, ends: int) -> int:
+        return depth_of(trips, noise.part(part[name]).deviation, ends) if name in part else 0
+
+    pairs, flows = halved("pairs", n * FINER, 2), halved("flows", n * FINER, 2)
     if hours == 1:
-        fine = max(pairs, flows)
-        return {"fine": fine, "pairs": pairs, "pairs_hour": 0, "flows": flows}
-    fine = max(depth_of(n / hours, noise.part(part["source_hour"]).deviation, 1), flows)
+        return {"fine": max(pairs, flows), "pairs": pairs, "pairs_hour": 0, "flows": flows}
+    fine = max(halved("source_hour", n / hours, 1), flows)
+    if "pairs_hour" not in part:
+        return {"fine": max(fine, pairs), "pairs": pairs, "pairs_hour": 0, "flows": flows}
     pairs = min(pairs, fine)
-    coarse = min(depth_of(n / hours, noise.part(part["pairs_hour"]).deviation, 2), pairs)
-    return {"fine": fine, "pairs": pairs, "pairs_hour": coarse, "flows": flows}
+    return {"fine": fine, "pairs": pairs, "pairs_hour": min(halved("pairs_hour", n / hours, 2), pairs), "flows": flows}
