@@ -66,6 +66,13 @@ def test_a_release_is_reviewed_where_the_road_file_is_gone(cars, tmp_path):
     assert review(made.folder, cars).network.network.n_links == grid_town(5).n_links
 
 
+def test_a_release_whose_first_links_are_not_published_is_read_again(tmp_path):
+    town = grid_town(9)  # more links than types are usually guessed from
+    flows = LinkFlows(network=town, table=pl.DataFrame({"link": [town.n_links - 1], "hour": [8], "count": [1.5]}))
+    flows.write(tmp_path)
+    assert town.n_links > 150 and LinkFlows.read(tmp_path).totals[-1] == 1.5
+
+
 def test_trips_without_times_cannot_be_compared(cars):
     flows = LinkFlows.of_drives(drives_of(cars, TOWN))
     with pytest.raises(InputError, match="times and coordinates"):

@@ -48,14 +48,14 @@ def test_attacks_are_best_near_chance(judged):
 
 
 def test_the_page_shows_every_release(judged, tmp_path):
-    entries = [entry(judged, "one", judged.evaluation.scores, judged.attacked.scores), entry(judged, "roads", kind="network")]
+    entries = [entry(judged, "one", judged.evaluation.scores, judged.attacked.scores), entry(judged, "waters", kind="pool")]
     path = write_comparison(
         tmp_path / "c.html", entries, judged.town.trips, grid=judged.town.grid(400), base=judged.base, demo=True
     )
     page = path.read_text(encoding="utf-8")
     assert 'class="banner demo"' in page and 'class="banner internal"' not in page
     assert page.count('class="map"') == 2 + 1 + 2 + 2, "density, change, flows and trips of the original and of one release"
-    assert "roads" in page and "data.parquet" in page and "<script" not in page
+    assert "waters" in page and "data.parquet" in page and "<script" not in page
     inside = write_comparison(tmp_path / "i.html", entries, judged.town.trips, grid=judged.town.grid(400)).read_text()
     assert 'class="banner internal"' in inside
 

@@ -105,11 +105,11 @@ def test_names_cannot_smuggle_markup(judged, tmp_path):
 
 def test_releases_without_trips_show_their_promise(judged, tmp_path):
     release = judged.review.release
-    manifest = replace(release.manifest, kind="network", files={"links.parquet": "0" * 64})
-    network = Review(Release(release.folder, manifest), judged.review.original, None)
+    manifest = replace(release.manifest, kind="pool", files={"pool.parquet": "0" * 64})
+    pool = Review(Release(release.folder, manifest), judged.review.original, None)
     for public in (False, True):
-        page = write_report(tmp_path / f"{public}.html", network, Evaluation((), {}), public=public).read_text(encoding="utf-8")
-        assert "A release of network" in page and "links.parquet" in page and manifest.guarantee.words()[:40] in page
+        page = write_report(tmp_path / f"{public}.html", pool, Evaluation((), {}), public=public).read_text(encoding="utf-8")
+        assert "A release of pool" in page and "pool.parquet" in page and manifest.guarantee.words()[:40] in page
         assert "<svg" not in page
 
 

@@ -100,12 +100,17 @@ def _histogram(title: str, unit: str, values: Mapping[str, Floats]) -> Chart | N
 
 def _hours(title: str, hours: Mapping[str, np.ndarray[tuple[int], np.dtype[np.int64]]]) -> Chart:
     shares = {role: 100 * np.bincount(hour, minlength=24)[:24] / max(1, len(hour)) for role, hour in hours.items()}
+    return hour_shares(title, "% of trips", shares)
+
+
+def hour_shares(title: str, y_label: str, shares: Mapping[str, Floats]) -> Chart:
+    """What share of a day falls on each of its hours, role by role."""
     y_ticks, y_of = _y_axis(max(float(share.max()) for share in shares.values()))
     x = np.linspace(LEFT, WIDTH - RIGHT, 25)
     series = tuple(_steps(role, x, y_of(share), y_of(np.zeros(1))[0]) for role, share in shares.items())
     peaks = ", ".join(f"{role} {int(share.argmax())}:00" for role, share in shares.items())
     ticks = tuple((float(x[hour]), f"{hour}") for hour in range(0, 25, 6))
-    return Chart(title, "local hour", "% of trips", ticks, y_ticks, series, f"Busiest hour: {peaks}.")
+    return Chart(title, "local hour", y_label, ticks, y_ticks, series, f"Busiest hour: {peaks}.")
 
 
 def _steps(role: str, x: Floats, y: Floats, bottom: float) -> Series:

@@ -17,8 +17,12 @@ from murmurate.report.maps import Base, atlas
 from murmurate.report.page import ORIGINAL, Promise
 from murmurate.report.render import render, write_page
 from murmurate.report.score_rows import BETTER, number, row
+from murmurate.report.traffic_maps import TrafficMap, comparison_maps
+from murmurate.report.view import View
 from murmurate.report.words import KEY, KEY_ATTACKS, KEY_WORDS, NETWORK_KEY_WORDS, part_words
 from murmurate.scoring import Evaluation
+from murmurate.spaces.drives import drives_of
+from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.grid import Grid
 
 
@@ -88,6 +92,7 @@ def write_comparison(
         )
         for entry in entries
     ]
+    drawn = atlas(grid, sides, base=base, original=ORIGINAL)
     text = render(
         "comparison.html.j2",
         demo=demo,
@@ -95,7 +100,8 @@ def write_comparison(
         parts=parts,
         tables=score_tables(entries),
         attacks=attack_table(entries),
-        atlas=atlas(grid, sides, base=base, original=ORIGINAL),
+        atlas=drawn,
+        networks=_network_maps(entries, original, drawn.view),
         grid=grid,
     )
     return write_page(path, text)
@@ -127,6 +133,18 @@ def attack_table(entries: Sequence[Entry]) -> Table | None:
         if not any(chosen.split(".")[0] == attack for chosen in names):
             names[name] = f"{attack.replace('_', ' ')}: {part_words(name)}"
     return _table(entries, found, names)
+
+
+def _network_maps(entries: Sequence[Entry], original: Trips, view: View) -> list[TrafficMap]:
+    """Maps of the releases of networks; empty where there is none. All of them are of one network here, matched once."""
+    released = {
+        entry.name: LinkFlows.read(entry.release.folder) for entry in entries if entry.release.manifest.kind == "network"
+    }
+    if not released:
+        return []
+    network = next(iter(released.values())).network
+    alike = {name: flows for name, flows in released.items() if flows.network.n_links == network.n_links}
+    return comparison_maps(LinkFlows.of_drives(drives_of(original, network)), alike, view)
 
 
 def _by_name(evaluation: Evaluation | None) -> dict[str, Score]:

@@ -70,7 +70,7 @@ def _roads(view: View, network: RoadNetwork) -> list[Layer]:
         room -= int(vertices[links].sum())
         if room < 0 and layers:
             break
-        layers.append(Layer(f"road road{min(max(road_class, 1), 5)}", lines(*_shapes(view, network, links))))
+        layers.append(Layer(f"road road{min(max(road_class, 1), 5)}", lines(*link_shapes(view, network, links))))
     return layers[::-1]
 
 
@@ -82,7 +82,8 @@ def _touches(view: View, network: RoadNetwork) -> np.ndarray[tuple[int], np.dtyp
     return touched
 
 
-def _shapes(view: View, network: RoadNetwork, links: Integers) -> tuple[Integers, Integers, Integers]:
+def link_shapes(view: View, network: RoadNetwork, links: Integers) -> tuple[Integers, Integers, Integers]:
+    """Where the vertices of links lie in a window, and where each link begins among them."""
     count = np.diff(network.shape_offsets)[links]
     offsets = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     at = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count) + np.repeat(network.shape_offsets[links], count)

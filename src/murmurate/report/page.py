@@ -10,17 +10,21 @@ from typing import Any, Protocol
 from murmurate.core.guarantee import NoGuarantee
 from murmurate.core.manifest import Manifest
 from murmurate.core.score import Score
+from murmurate.core.trips import Trips
 from murmurate.metrics.comparison import Side
 from murmurate.report.charts import Chart, distributions, score_by_hour
 from murmurate.report.lives import lives
 from murmurate.report.maps import Atlas, Base, atlas, grid_around
 from murmurate.report.render import render, write_page
 from murmurate.report.score_rows import attacks, families, floors, key_rows
+from murmurate.report.traffic_maps import TrafficAtlas, traffic_atlas
 from murmurate.report.weaknesses import known_weaknesses
 from murmurate.report.words import short_promise
 from murmurate.review import Review
 from murmurate.scoring import Evaluation
 from murmurate.spaces import parse
+from murmurate.spaces.drives import drives_of
+from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
 
@@ -106,8 +110,11 @@ def _public(review: Review, base: Base) -> dict[str, Any]:
         "counts": None,
         "atlas": None,
         "charts": [],
+        "traffic": None,
         "lives": None,
     }
+    if release.manifest.kind == "network":
+        return empty | {"traffic": traffic_atlas(review.network, None, base=base)}
     if release.manifest.kind != "trips" or not release.trips.n_trips:
         return empty
     trips = release.trips
@@ -131,8 +138,11 @@ def _internal(review: Review, evaluation: Evaluation, base: Base) -> dict[str, A
         "counts": {"original_trips": review.original.n_trips, "original_points": review.original.n_points},
         "atlas": None,
         "charts": [],
+        "traffic": None,
         "lives": None,
     }
+    if release.manifest.kind == "network":
+        return values | {"traffic": _traffic(review.network, review.original, base)}
     if release.manifest.kind != "trips" or not release.trips.n_trips or not evaluation.grid:
         return values
     trips, original = release.trips, review.original
@@ -156,6 +166,11 @@ def hour_charts(scores: Sequence[Score]) -> list[Chart]:
         score_by_hour("How far flows are misplaced", "m", scores, "od_emd", floors(scores).get("od_emd")),
     )
     return [chart for chart in found if chart is not None]
+
+
+def _traffic(released: LinkFlows, original: Trips, base: Base) -> TrafficAtlas:
+    """The originals are matched and counted on the network of the release, days together."""
+    return traffic_atlas(released, LinkFlows.of_drives(drives_of(original, released.network)), base=base)
 
 
 def _own_roads(space: object) -> RoadNetwork | None:

@@ -152,7 +152,9 @@ def _network(file: Path) -> RoadNetwork:
     database = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
     try:
         names = [row[1] for row in database.execute("PRAGMA table_info(links)")]
-        links = pl.DataFrame(database.execute("SELECT * FROM links ORDER BY link").fetchall(), schema=names, orient="row")
+        rows = database.execute("SELECT * FROM links ORDER BY link").fetchall()
+        # all rows tell the types: a column may begin with thousands of links that are not published
+        links = pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
         nodes = [row[0] for row in database.execute("SELECT geom FROM nodes ORDER BY node")]
     except sqlite3.Error as error:
         raise InputError(f"{file}: is no network release ({error}).") from None
