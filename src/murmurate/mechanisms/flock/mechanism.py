@@ -145,7 +145,7 @@ class Flock:
     def statement(self) -> tuple[str, ...]:
         roads = () if isinstance(self.space, Grid) else (f"They follow a public road network ({self.space.spec()}).",)
         return (
-            f"These are synthetic trips in a public box ({self.grid.describe()}): no row belongs to a person.",
+            f"These are synthetic trips in a public box ({self.grid.describe().rstrip('.')}): no row belongs to a person.",
             *roads,
             "They were drawn from noisy tables of ends, distances, visits, flows and, where trips had times, hours and speeds.",
             f"Times are plausible only: hours and speeds were learned, the day ({self.day}) is fictional.",
