@@ -1,6 +1,6 @@
 """The figures and tables of the plausible-traces paper beside ours, on Geolife and the built-in city; then `own`.
 
-python benchmarks/plausible_paper.py [--data DIR] [--people 1000] [--parts published,own] [--figures DIR]
+python benchmarks/plausible_paper.py [--data DIR] [--people 1000] [--parts published,own] [--html PAGE]
 
 Geolife is read from DIR (or MURMURATE_DATA); without it only the city is measured. Everything here is internal to a custodian.
 """
@@ -18,18 +18,15 @@ import polars as pl
 
 import murmurate as mm
 from murmurate import noise
-from murmurate.attacks.localise import RELINKED, hide, overhead
+from murmurate.attacks.localise import hide, overhead
 from murmurate.attacks.localise_hmm import decode_viterbi
-from murmurate.attacks.localise_pool import localise_pool
-from murmurate.attacks.membership import absence, shadow_membership
+from murmurate.attacks.membership import absence
 from murmurate.core.trips import Trips
 from murmurate.mechanisms.plausible import Plausible
 from murmurate.mechanisms.plausible.baselines import aggregate_iid, uniform_iid, walk_aggregate, walk_user
-from murmurate.mechanisms.plausible.model import DayModel
+from murmurate.mechanisms.plausible.library import PatternLibrary, named_library
 from murmurate.mechanisms.plausible.patterns import label_days
 from murmurate.mechanisms.plausible.published import PERIODS, Learned, Pool, fill_pool, learn
-from murmurate.mechanisms.plausible.seeded import recombine
-from murmurate.mechanisms.plausible.statistics import gather
 from murmurate.metrics.semantics import (
     allocation_divergence,
     move_similarity,
@@ -41,10 +38,13 @@ from murmurate.metrics.semantics import (
     visit_similarity,
 )
 from murmurate.profiles.aggregate import Aggregate
+from murmurate.profiles.classes import agreement
 from murmurate.profiles.days import DailyTraces, daily_traces
 from murmurate.profiles.mobility import profiles_of_rows
 from murmurate.profiles.similarity import geographic, semantic_visits
 from murmurate.spaces.grid import Grid
+from plausible_own import Scene, own, seeded
+from plausible_page import Page
 
 BEIJING = (39.75, 116.15, 40.10, 116.60)
 PAPER_FIGURE_6 = {
@@ -55,6 +55,14 @@ PAPER_FIGURE_6 = {
     "plausible": 0.9972,
 }
 SMOOTHINGS = (0.03, 0.42, 0.85)
+TABLE_3 = (
+    ("first place", 0, 0, ".0189 .0125 .1652 .6794"),
+    ("first two together", 0, 1, ".0026 .0092 .0778 .5360"),
+    ("first three together", 0, 2, ".0114 .0089 .0779 .5092"),
+    ("second alone", 1, 1, "the same as for two"),
+    ("third alone", 2, 2, "the same as for three"),
+)
+"""Ranks of places; the paper's rows called 2nd and 3rd have the sizes that places together give."""
 
 
 def geolife(folder: Path) -> Trips:
@@ -71,16 +79,10 @@ def with_two_days(days: DailyTraces) -> DailyTraces:
     return days.take(np.isin(days.person, np.flatnonzero(np.bincount(days.person) > 1)))
 
 
-def show(title: str, rows: list[tuple[object, ...]]) -> None:
-    print(f"\n## {title}")
-    for row in rows:
-        print("| " + " | ".join(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row) + " |", flush=True)
-
-
 # -- as published -----------------------------------------------------------------------------------------------------
 
 
-def published(days: DailyTraces, grid: Grid, name: str) -> None:
+def published(days: DailyTraces, grid: Grid, name: str, page: Page) -> None:
     first, second = days.nth_days(0), days.nth_days(1)
     share = 30 / first.n_days
     for merge in ("run", "boundary", "none"):
@@ -93,7 +95,8 @@ def published(days: DailyTraces, grid: Grid, name: str) -> None:
         seconds = time.process_time() - start
         moves = (pool.place[:, 1:] != pool.place[:, :-1]).sum(axis=1).mean()
         real_moves = (learned.seeds[:, 1:] != learned.seeds[:, :-1]).sum(axis=1).mean()
-        show(
+        page.section(f"As published: {name}, merging {merge}")
+        page.table(
             f"{name}, as published, merging {merge}, smoothing .05: {len(learned.seeds)} seeds, {len(learned.alternatives)} "
             f"alternatives, {int((learned.classes >= 0).sum())} places of seeds",
             [
@@ -103,16 +106,17 @@ def published(days: DailyTraces, grid: Grid, name: str) -> None:
                 ("moves a fake / a seed", float(moves), float(real_moves)),
             ],
         )
-        release_tables(learned, pool, second_days(learned, second, grid), name, merge)
+        release_tables(learned, pool, second_days(learned, second, grid), name, merge, page)
         if merge == "run":
-            figure_6(learned, pool, name)
-            similarities(learned, pool)
+            figure_4(learned, grid, page)
+            similarities(learned, pool, page)
+            figure_6(learned, pool, name, page)
             seeds = np.unique(pool.seed)[:20]
             for each in (10, 40):
                 rows = [np.flatnonzero(pool.seed == seed)[:each] for seed in seeds]
                 if min(len(part) for part in rows) == each:
                     found = absence(learned.seeds[seeds], np.stack([pool.place[part] for part in rows]))
-                    show(
+                    page.table(
                         f"absence, {each} fakes a seed, linkage known", [(part.name, part.value, part.chance) for part in found]
                     )
 
@@ -123,7 +127,9 @@ def second_days(learned: Learned, second: DailyTraces, grid: Grid) -> np.ndarray
     return learned.chosen.locate(*grid.centre(own.ravel())).reshape(own.shape).astype(np.int32)
 
 
-def release_tables(learned: Learned, pool: Pool, later: np.ndarray, name: str, merge: str) -> None:
+def release_tables(  # noqa: PLR0917
+    learned: Learned, pool: Pool, later: np.ndarray, name: str, merge: str, page: Page
+) -> None:
     generator = np.random.default_rng(3)
     n, size = learned.chosen.n_places, len(learned.seeds)
     sets = [pool.place[generator.permutation(len(pool.place))[:size]] for _ in range(10)]
@@ -152,36 +158,57 @@ def release_tables(learned: Learned, pool: Pool, later: np.ndarray, name: str, m
                 paper,
             )
         )
-    show(f"Table II ({name}, {merge})", rows)
-    rows = []
-    for rank, paper in enumerate((".0189 .0125", ".0026 .0092", ".0114 .0089")):
-        own = time_allocation(learned.seeds, rank)
-        values = [allocation_divergence(own, time_allocation(part, rank)) for part in sets]
+    page.table(f"Table II ({name}, {merge})", rows)
+    rows = [("", "day 2", "synthetic", "uniform", "random", "paper: day 2, synthetic, uniform, random")]
+    for label, first, last, paper in TABLE_3:
+        mine = time_allocation(learned.seeds, first, last)
+        values = [allocation_divergence(mine, time_allocation(part, first, last)) for part in sets]
+        n_places = np.array([len(np.unique(day)) for day in learned.seeds])
+        even = np.sort(np.clip(n_places - first, 0, last + 1 - first) / n_places)
+        random = [allocation_divergence(mine, np.sort(generator.random(size))) for _ in range(20)]
         rows.append(
-            (f"place {rank + 1}", allocation_divergence(own, time_allocation(later, rank)), float(np.mean(values)), paper)
+            (
+                label,
+                allocation_divergence(mine, time_allocation(later, first, last)),
+                float(np.mean(values)),
+                allocation_divergence(mine, even),
+                float(np.mean(random)),
+                paper,
+            )
         )
-    show(f"Table III ({name}, {merge}): day 2, synthetic; paper", rows)
-    base = [top_coverage(real, counts(later), k) for k in (10, 20, 30, 40, 50)]
-    made = [float(np.mean([top_coverage(real, counts(part), k) for part in sets])) for k in (10, 20, 30, 40, 50)]
-    relative = [min(1.0, x / y) if y else float("nan") for x, y in zip(made, base, strict=True)]
-    show(f"Figure 11 ({name}, {merge}): top 10 to 50, relative to day 2; paper .61 to 1", [tuple(relative)])
+    page.table(f"Table III ({name}, {merge})", rows)
+    ranks, top = np.arange(1, 51), {"seeds": real, "day 2": counts(later), "synthetic": counts(sets[0])}
+    shares = {label: (ranks, 100 * np.sort(part)[::-1][:50] / part.sum()) for label, part in top.items()}
+    page.chart("Figure 10: the 50 most visited places", "rank", "% of visits", shares, x_range=(0.0, 50.0))
+    steps = (10, 15, 20, 25, 30, 35, 40, 45, 50)
+    base = np.array([top_coverage(real, counts(later), k) for k in steps])
+    made = np.array([np.mean([top_coverage(real, counts(part), k) for part in sets]) for k in steps])
+    covered = {
+        "synthetic": (steps, np.minimum(1, made / np.maximum(base, 1e-9))),
+        "uniform": (steps, np.minimum(1, np.array(steps) / n / np.maximum(base, 1e-9))),
+    }
+    page.chart("Figure 11: most visited places kept, relative to day 2", "top n", "share", covered, top=1.0, dots=True)
+    page.table(
+        f"Figure 11 ({name}, {merge}): top 10, 15 ... 50, relative to day 2; paper .61 to 1, uniform .11 to .24",
+        [(label, *(float(value) for value in line[1])) for label, line in covered.items()],
+    )
+    parts = {"seeds": learned.seeds, "day 2": later, "synthetic": sets[0]}
+    ordered = {label: time_allocation(part, 0) for label, part in parts.items()}
+    lines = {label: (np.linspace(0, 100, len(part)), 100 * part) for label, part in ordered.items()}
+    page.chart("Figure 12: time at the main place", "% of people", "% of the day", lines, top=100.0)
     own_model = learned.aggregate
     models = [Aggregate.of(part, learned.chosen, n, smoothing=0.05) for part in sets]
     day_two = Aggregate.of(later, learned.chosen, n, smoothing=0.05)
-    show(
-        f"(e) aggregate similarity ({name}, {merge}): synthetic, day 2; paper p .806, pi .786",
-        [
-            ("p", float(np.mean([move_similarity(own_model, part) for part in models])), move_similarity(own_model, day_two)),
-            (
-                "pi",
-                float(np.mean([visit_similarity(own_model, part) for part in models])),
-                visit_similarity(own_model, day_two),
-            ),
-        ],
-    )
+    strangers = Aggregate.of(learned.alternatives[:size], learned.chosen, n, smoothing=0.05)
+    whole = Aggregate.of(pool.place, learned.chosen, n, smoothing=0.05)
+    rows = [("", "synthetic sets", "all fakes", "day 2", "other real people", "paper: synthetic")]
+    for label, measure, paper in (("p", move_similarity, ".806"), ("pi", visit_similarity, ".786")):
+        mean = float(np.mean([measure(own_model, part) for part in models]))
+        rows.append((label, mean, *(measure(own_model, part) for part in (whole, day_two, strangers)), paper))
+    page.table(f"(e) aggregate similarity ({name}, {merge})", rows)
 
 
-def figure_6(learned: Learned, pool: Pool, name: str) -> None:
+def figure_6(learned: Learned, pool: Pool, name: str, page: Page) -> None:
     generator = np.random.default_rng(4)
     n, people = learned.chosen.n_places, len(learned.seeds)
     classes = np.where(learned.classes >= 0, learned.classes, learned.classes.max() + 1)
@@ -196,8 +223,11 @@ def figure_6(learned: Learned, pool: Pool, name: str) -> None:
             "plausible": lambda k: pool.place[generator.permutation(len(pool.place))[: people * k]],
         }
         rows = []
+        by_places: dict[str, tuple[list[float], list[float]]] = {}
+        by_classes: dict[str, tuple[list[float], list[float]]] = {}
         for maker, make in makers.items():
             row: list[object] = [maker]
+            by_places[maker], by_classes[maker] = ([], []), ([], [])
             for k in (1, 5, 10):
                 wrong, sizes, pollution = [], [], []
                 for _ in range(4):
@@ -209,111 +239,62 @@ def figure_6(learned: Learned, pool: Pool, name: str) -> None:
                     sizes.append(bandwidth)
                     pollution.append(classes_sent)
                 row += [float(np.mean(wrong)), float(np.mean(sizes)), float(np.mean(pollution))]
+                for drawn, across in ((by_places, np.mean(sizes)), (by_classes, np.mean(pollution))):
+                    drawn[maker][0].append(float(across))
+                    drawn[maker][1].append(float(np.mean(wrong)))
             rows.append((*row, PAPER_FIGURE_6[maker]))
-        show(
+        words = f"smoothing {smoothing:g}; 1, 5 and 10 fakes"
+        page.chart("Figure 6a: error and bandwidth", "places a query", "median error", by_places, words, top=1.0, dots=True)
+        page.chart("Figure 6b: error and pollution", "classes a query", "median error", by_classes, words, top=1.0, dots=True)
+        page.table(
             f"Figure 6 ({name}, day 1, merging run, smoothing {smoothing:g}): median error, places and classes a query for "
             "1, 5, 10 fakes; chance .5 .833 .909; the paper with 10",
             rows,
         )
 
 
-def similarities(learned: Learned, pool: Pool) -> None:
-    off = ~np.eye(len(learned.seeds), dtype=bool)
-    made = profiles_of_rows(pool.place[:300], np.arange(301), learned.chosen.n_places, periods=PERIODS)
-    own = semantic_visits(learned.profiles, made)[pool.seed[:300], np.arange(300)]
-    others = semantic_visits(learned.alternative_profiles, made)
-    real, fakes = (
-        pair_similarities(learned.seeds, learned.chosen.n_places),
-        pair_similarities(pool.place[:100], learned.chosen.n_places),
+def figure_4(learned: Learned, grid: Grid, page: Page) -> None:
+    lat, lng = grid.centre(learned.chosen.cells)
+    visits = np.bincount(learned.seeds.ravel(), minlength=learned.chosen.n_places).astype(float)
+    seen = visits > 0
+    place = {"lat": lat[seen], "lng": lng[seen], "size": visits[seen]}
+    page.dots("Figure 4a: visited places", f"{seen.sum()} places by visits", classes=np.zeros(int(seen.sum())), **place)
+    classes = learned.classes[seen]
+    quarter = 2 * (lat[seen] > np.median(lat[seen])) + (lng[seen] > np.median(lng[seen]))
+    words = (
+        f"{len(np.unique(classes))} usage classes; agreement (AMI) with quarters of the map {agreement(classes, quarter):.2f}"
     )
+    page.dots("Figure 4b: usage classes", words, classes=classes, **place)
+
+
+def similarities(learned: Learned, pool: Pool, page: Page) -> None:
+    off = ~np.eye(len(learned.seeds), dtype=bool)
+    n = learned.chosen.n_places
+    made = profiles_of_rows(pool.place[:300], np.arange(301), n, periods=PERIODS)
+    own = semantic_visits(learned.profiles, made)[pool.seed[:300], np.arange(300)]
+    apart = np.abs(semantic_visits(learned.alternative_profiles, made) - own).ravel()
+    real, fakes = pair_similarities(learned.seeds, n), pair_similarities(pool.place[:100], n)
     points = np.linspace(0.01, 0.99, 99)
-    show(
+    one, two = np.quantile(real, points), np.quantile(fakes, points)
+    alike = {
+        "geographic": geographic(learned.profiles, learned.profiles)[off],
+        "semantic": semantic_visits(learned.profiles, learned.profiles)[off],
+    }
+    page.histogram("Figure 5: similarity of seeds", "similarity", alike)
+    page.histogram("Figure 7: fake to seed against fake to others", "difference of similarity", {"difference": apart})
+    page.histogram("Figure 8: similarity of fake and seed", "semantic similarity", {"fake and seed": own})
+    lines = {"synthetic": (one, two), "chance: alike": ([0, 1], [0, 1])}
+    page.chart("Figure 9: quantiles of similarity", "real", "synthetic", lines, x_range=(0.0, 1.0), top=1.0)
+    page.table(
         "Figures 5, 7, 8, 9",
         [
-            ("5a mean geographic similarity of seeds", float(geographic(learned.profiles, learned.profiles)[off].mean())),
-            ("5b mean semantic similarity of seeds", float(semantic_visits(learned.profiles, learned.profiles)[off].mean())),
-            ("7 median difference to alternatives", float(np.median(np.abs(others - own)))),
+            ("5a mean geographic similarity of seeds", float(alike["geographic"].mean())),
+            ("5b mean semantic similarity of seeds", float(alike["semantic"].mean())),
+            ("7 median difference to alternatives", float(np.median(apart))),
             ("8 mean semantic similarity of fake and seed", float(own.mean())),
-            ("9 correlation of quantiles", float(np.corrcoef(np.quantile(real, points), np.quantile(fakes, points))[0, 1])),
+            ("9 correlation of quantiles", float(np.corrcoef(one, two)[0, 1])),
         ],
     )
-
-
-# -- own --------------------------------------------------------------------------------------------------------------
-
-
-def own(days: DailyTraces, grid: Grid, name: str, figures: Path | None) -> None:
-    """Fresh noise, fresh fakes and fresh halves of people in each of three runs, averaged."""
-    second = days.nth_days(1)
-    n = second.n_days
-    real = np.bincount(second.place.ravel(), minlength=grid.n_cells).astype(float)
-    errors: dict[str, list[tuple[float, float]]] = {}
-    sizes, divergences = [], []
-    by_fakes: dict[int, dict[str, list[float]]] = {k: {} for k in (1, 2, 5, 10, 20)}
-    for run in range(3):
-        noisy = gather(days, grid).measured(1.0, noise.seeded(70 + run))
-        model = DayModel.fit(noisy, grid, steps=72, time_zone="UTC", rng=noise.seeded(run))
-        made = model.places(n * 20 + 3000, noise.seeded(run))
-        sizes.append((label_days(made)[2].mean(), (made[:, 1:] != made[:, :-1]).sum(axis=1).mean()))
-        for part in range(3):
-            counted = np.bincount(made[part * n : (part + 1) * n].ravel(), minlength=grid.n_cells).astype(float)
-            divergences.append(visit_divergence(real, counted))
-        for k, found in by_fakes.items():
-            if run and k != 10:
-                continue
-            for outcome in localise_pool(days, made, grid, n_fakes=k, seed=run):
-                found.setdefault(outcome.name, []).append(float(outcome.wrong.mean()))
-                if k == 10:
-                    errors.setdefault(outcome.name, []).append((outcome.wrong.mean(), np.median(outcome.wrong)))
-    real_moves = (days.place[:, 1:] != days.place[:, :-1]).sum(axis=1).mean()
-    rows: list[tuple[object, ...]] = [
-        ("people, cells of the grid", n, grid.n_cells),
-        ("visit KL (sorted), as many days as people", float(np.mean(divergences))),
-        ("places a day: own, real", float(np.mean([part[0] for part in sizes])), float(label_days(days.place)[2].mean())),
-        ("moves a day: own, real", float(np.mean([part[1] for part in sizes])), float(real_moves)),
-        ("each run", *[f"{a:.2f} / {b:.2f}" for a, b in sizes]),
-    ]
-    for observer, values in errors.items():
-        rows.append((observer, *(float(part) for part in np.mean(values, axis=0))))
-    rows.append(("mean of relinked", float(np.mean([np.mean([v[0] for v in errors[name]]) for name in RELINKED]))))
-    show(f"own, epsilon 1 ({name}): mean and median error with 10 fakes; chance .909", rows)
-    show(
-        f"own ({name}): mean error by number of fakes 1, 2, 5, 10, 20; chance .5 .667 .833 .909 .952",
-        [(observer, *(float(np.mean(by_fakes[k][observer])) for k in by_fakes)) for observer in by_fakes[10]],
-    )
-    if figures is not None:
-        draw_errors(
-            {k: {o: float(np.mean(v)) for o, v in part.items()} for k, part in by_fakes.items()}, figures / f"own_{name}.html"
-        )
-
-    def released(some: DailyTraces, run: int) -> np.ndarray:
-        noisy = gather(some, grid).measured(1.0, noise.seeded(500 + run))
-        fitted = DayModel.fit(noisy, grid, steps=72, time_zone="UTC", rng=noise.seeded(run))
-        return fitted.places(10 * len(some.people), noise.seeded(run))
-
-    found = shadow_membership(released, days, shadows=10, targets=4)
-    show(
-        f"own ({name}): membership AUC, 10 days a member; chance .5",
-        [(part.name, part.value, part.low, part.high) for part in found],
-    )
-    seeded = recombine(days, Plausible(space=grid, variant="own-seeded", n_out=min(days.n_days, n * 10)), noise.seeded(1))
-    outcomes = localise_pool(days, seeded, grid, n_fakes=min(10, len(seeded) // n), seed=1)
-    show(
-        f"own-seeded ({name}), no promise, {min(10, len(seeded) // n)} fakes a person",
-        [(part.name, float(part.wrong.mean()), float(np.median(part.wrong))) for part in outcomes],
-    )
-
-
-def draw_errors(errors: dict[int, dict[str, float]], path: Path) -> None:
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
-    for observer in errors[10]:
-        figure.add_scatter(x=list(errors), y=[errors[k][observer] for k in errors], name=observer)
-    figure.add_scatter(x=list(errors), y=[k / (k + 1) for k in errors], name="chance", line={"dash": "dot", "color": "black"})
-    figure.update_layout(xaxis_title="fakes", yaxis_title="mean error of the observer", template="simple_white")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.write_html(path, include_plotlyjs=True)
 
 
 def main() -> None:
@@ -321,7 +302,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("MURMURATE_DATA"))
     parser.add_argument("--people", type=int, default=1000)
     parser.add_argument("--parts", default="published,own")
-    parser.add_argument("--figures", type=Path)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=2600)
+    parser.add_argument("--html", type=Path)
     chosen = parser.parse_args()
     parts = chosen.parts.split(",")
     folder = Path(chosen.data) if chosen.data else None
@@ -329,16 +312,33 @@ def main() -> None:
     city = mm.demo.city(people=chosen.people + chosen.people // 7, days=5, seed=5, interval_s=120)
     town = city.grid(500)
     town_days = with_two_days(daily_traces(city.trips, town, town.n_cells))
+    page = Page()
     if "published" in parts:
         if trips is not None:
             fine = Grid(*BEIJING, 300)
-            published(with_two_days(daily_traces(trips, fine, fine.n_cells)), fine, "Geolife")
-        published(town_days.take(town_days.person < 120), town, "city")
+            published(with_two_days(daily_traces(trips, fine, fine.n_cells)), fine, "Geolife", page)
+        published(town_days.take(town_days.person < 120), town, "city", page)
     if "own" in parts:
+        settings = {"seed": chosen.seed, "runs": chosen.runs}
+        built_in = named_library("city", cell_m=500, steps=72)
         if trips is not None:
             coarse = Grid(*BEIJING, 2000)
-            own(with_two_days(daily_traces(trips, coarse, coarse.n_cells)), coarse, "Geolife", chosen.figures)
-        own(town_days, town, "city", chosen.figures)
+            days = with_two_days(daily_traces(trips, coarse, coarse.n_cells))
+            others = others_in_beijing(trips, coarse, days)
+            for library in (None, others, built_in):
+                own(Scene("Geolife", days, coarse, library), page, membership=library is not built_in, **settings)
+            seeded(Scene("Geolife", days, coarse), page)
+        for library in (None, built_in):
+            own(Scene("city", town_days, town, library), page, membership=True, **settings)
+        seeded(Scene("city", town_days, town), page)
+    if chosen.html is not None:
+        page.write(chosen.html, f"Geolife and the built-in city of {chosen.people:,} people; seed {chosen.seed}.")
+
+
+def others_in_beijing(trips: Trips, grid: Grid, protected: DailyTraces) -> PatternLibrary:
+    """Days, at least half covered, of people who do not have two full ones: a library from outside the protected people."""
+    half = daily_traces(trips, grid, grid.n_cells, min_coverage=0.5)
+    return PatternLibrary("others in Beijing", label_days(half.take(~np.isin(half.person, protected.person)).place)[0])
 
 
 if __name__ == "__main__":

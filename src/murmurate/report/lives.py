@@ -211,7 +211,7 @@ def _chart(
 ) -> Chart:
     """Lines in a frame; without `up` it reaches from 0 to a round number above all of them."""
     left, right = across
-    bottom, end = up or (0.0, _round_above(max(float(y.max()) for _, y in lines.values())))
+    bottom, end = up or (0.0, round_above(max(float(y.max()) for _, y in lines.values())))
 
     def at(x: Floats, y: Floats) -> tuple[Floats, Floats]:
         part = (x - left) / (right - left), (y - bottom) / (end - bottom)
@@ -233,7 +233,7 @@ def _chart(
     )
 
 
-def _round_above(highest: float) -> float:
+def round_above(highest: float) -> float:
     """The least of 1, 1.5, 2, 2.5, 5 or 10 times a power of ten that is no less."""
     power = 10.0 ** np.floor(np.log10(highest or 1.0))
     return float(
