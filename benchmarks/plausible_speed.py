@@ -16,9 +16,9 @@ import polars as pl
 from scipy.optimize import linear_sum_assignment
 
 import murmurate as mm
-from murmurate.profiles.classes import agreement, location_graph, usage_classes
+from murmurate.profiles.classes import LocationGraph, agreement, location_graph, usage_classes
 from murmurate.profiles.days import from_array
-from murmurate.profiles.mobility import profiles_of, profiles_of_rows
+from murmurate.profiles.mobility import Profiles, profiles_of, profiles_of_rows
 from murmurate.profiles.places import most_visited
 
 
@@ -80,9 +80,6 @@ def speed() -> None:
     one = seconds(lambda: linear_sum_assignment(matrix, maximize=True))
     visits = seconds(lambda: location_graph(few))
     moves = seconds(lambda: location_graph(few, level="moves"))
-    many = profiles_of(days)
-    sampled = seconds(lambda: location_graph(many, most_pairs=500_000))
-    half = [location_graph(many, most_pairs=500_000, seed=seed).weight.ravel() for seed in (1, 2)]
     pairs = 200 * 199
     show(
         "speed (CPU seconds, one thread)",
@@ -90,10 +87,34 @@ def speed() -> None:
             ("one 400 x 400 assignment by scipy", one),
             ("graph of 200 people, 400 places, eq. 10, all pairs", visits, f"{pairs * one / visits:.0f} x scipy's 400 x 400"),
             ("the same, eq. 11 by local search", moves),
-            ("graph of 10,000 people, 500,000 pairs drawn", sampled),
-            ("correlation of two such draws", float(np.corrcoef(half[0], half[1])[0, 1])),
         ],
     )
+    for people in (1500, 10_000):
+        approximation(profiles_of(days.take(days.person < people)), people)
+
+
+def approximation(profiles: Profiles, people: int) -> None:
+    """Drawn pairs against all pairs: edges of the graph, and the classes that follow from it."""
+    start = time.process_time()
+    exact = location_graph(profiles)
+    rows: list[tuple[object, ...]] = [("pairs", "CPU s", "correlation of edges", "error of edges", "AMI of 20 classes")]
+    found = usage_classes(exact, n_classes=20)
+    again = usage_classes(exact, n_classes=20, seed=1)
+    rows.append((f"all {exact.n_pairs:,}", time.process_time() - start, 1.0, 0.0, agreement(found, again), "(another start)"))
+    for most in (20_000, 100_000, 500_000, 2_000_000):
+        if most < exact.n_pairs:
+            start = time.process_time()
+            drawn = location_graph(profiles, most_pairs=most, seed=3)
+            took = time.process_time() - start
+            one, two = affinity(exact), affinity(drawn)
+            far = float(np.abs(one - two).sum() / one.sum())
+            same = agreement(found, usage_classes(drawn, n_classes=20))
+            rows.append((f"{most:,} drawn", took, float(np.corrcoef(one.ravel(), two.ravel())[0, 1]), far, same))
+    show(f"graph of {people:,} people, {len(exact.place)} places: all pairs against drawn ones", rows)
+
+
+def affinity(graph: LocationGraph) -> np.ndarray:
+    return np.divide(graph.weight, graph.chances, out=np.zeros_like(graph.weight), where=graph.chances > 0)
 
 
 def seconds(work: Callable[[], object]) -> float:

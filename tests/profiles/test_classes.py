@@ -8,6 +8,7 @@ from sklearn.metrics import adjusted_mutual_info_score
 
 import murmurate as mm
 from murmurate.errors import InputError
+from murmurate.profiles import classes
 from murmurate.profiles.classes import agreement, location_graph, separation, usage_classes
 from murmurate.profiles.days import from_array
 from murmurate.profiles.mobility import profiles_of, profiles_of_rows
@@ -48,6 +49,16 @@ def test_adding_people_is_the_same_as_starting_over(city_profiles):
     assert updated.weight == pytest.approx(anew.weight)
     assert updated.chances == pytest.approx(anew.chances)
     assert updated.n_pairs == anew.n_pairs == 56
+
+
+def test_all_pairs_are_compared_a_part_at_a_time(monkeypatch):
+    made = profiles_of_rows(made_days(9, 1).place, np.arange(10), 100)
+    whole = location_graph(made)
+    monkeypatch.setattr(classes, "PAIRS_AT_ONCE", 20)
+    parts = location_graph(made)
+    assert parts.n_pairs == whole.n_pairs == 72
+    assert parts.weight == pytest.approx(whole.weight)
+    assert (parts.chances == whole.chances).all()
 
 
 def test_sampled_pairs_estimate_the_graph(city_profiles, graph):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -21,6 +22,9 @@ Level = Literal["visits", "moves"]
 
 CRITERION = (5, 8, 12, 16, 20, 25, 30, 40)
 """Numbers of classes tried where none is given."""
+
+PAIRS_AT_ONCE = 2_000_000
+"""All pairs of many people are compared so many at a time: a list of them would not fit into memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,25 +68,36 @@ def location_graph(
     if people < 2:
         raise InputError(f"usage classes need at least 2 people to compare; got {people}.")
     total = people * people - people - first * (first - 1)
+    parts: list[Integers] | list[tuple[int, int]]
     if most_pairs is not None and most_pairs < total:
         whole("most_pairs", most_pairs)
         drawn = np.random.default_rng(seed).integers(0, people, (2, int(most_pairs * 1.2) + 10))
         pairs = drawn.T[(drawn[0] != drawn[1]) & (drawn.max(axis=0) >= first)][:most_pairs]
+        total = len(pairs)
+        parts = np.array_split(pairs, max(1, min(total, workers * 4)))
     else:
-        u, v = np.divmod(np.arange(people * people), people)
-        pairs = np.column_stack([u, v])[(u != v) & (np.maximum(u, v) >= first)]
+        n_parts = max(1, min(people, max(workers * 4, -(-people * people // PAIRS_AT_ONCE))))
+        bounds = [k * people // n_parts for k in range(n_parts + 1)]
+        parts = list(pairwise(bounds))
     visited = np.unique(profiles.place)
-    work = partial(_part, profiles, visited, level, seed)
-    parts = np.array_split(pairs, max(1, min(len(pairs), workers * 4)))
+    work = partial(_part, profiles, visited, level, seed, first)
     weight = np.zeros((len(visited), len(visited)))
     chances = np.zeros_like(weight)
     for joined, possible in runner.map(work, parts, workers=workers):
         weight += joined
         chances += possible
-    return LocationGraph(visited, weight + weight.T, chances + chances.T, len(pairs))
+    return LocationGraph(visited, weight + weight.T, chances + chances.T, total)
 
 
-def _part(profiles: Profiles, visited: Integers, level: Level, seed: int, pairs: Integers) -> tuple[Floats, Floats]:
+def _part(  # noqa: PLR0917
+    profiles: Profiles, visited: Integers, level: Level, seed: int, first: int, part: Integers | tuple[int, int]
+) -> tuple[Floats, Floats]:
+    """Some pairs: given ones, or everybody with each of a range of people."""
+    if isinstance(part, tuple):
+        u, v = (axis.ravel() for axis in np.mgrid[part[0] : part[1], 0 : profiles.n_people])
+        pairs = np.column_stack([u, v])[(u != v) & (np.maximum(u, v) >= first)]
+    else:
+        pairs = part
     at = np.searchsorted(visited, profiles.place)
     return _join(
         np.ascontiguousarray(pairs), at, len(visited), profiles.place_at, profiles.visit, profiles.period_share,
