@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from murmurate.attacks import attack_function
 from murmurate.attacks.reconstruct import _allotted, _near, _near_nodes, attack_network, reconstruct
+from murmurate.attacks.reconstruct_paths import Follower
 from murmurate.mechanisms.road_counts import RoadCounts
 from murmurate.metrics.comparison import NotMeasurable
 from murmurate.noise import seeded
@@ -30,7 +33,7 @@ def test_raw_counts_give_the_ends_away_and_noisy_ones_do_not(cars):
     assert ends.value > 0.7 > ends.chance + 0.2
     assert raw["reconstruct.ends.imbalance.within_100m"].value >= ends.value
     assert raw["reconstruct.trips.count_one"].value > 0.5
-    assert raw["reconstruct.trips.assignment"].value >= 0.0
+    assert raw["reconstruct.trips.paths"].value > raw["reconstruct.trips.assignment"].value >= 0.0
     noisy = RoadCounts(epsilon=1.0, space=TOWN, unit="trip", zones=1).apply(cars, seeded(1))
     hidden = {score.name: score for score in attack_network(noisy, drives)}
     assert hidden["reconstruct.ends.imbalance.exact"].value <= hidden["reconstruct.ends.imbalance.exact"].chance + 0.1
@@ -52,6 +55,17 @@ def test_no_drive_on_the_network_is_told(cars):
     elsewhere = cars.with_columns({"lat": cars.lat + 1.0})
     with pytest.raises(NotMeasurable, match="no original drives"):
         reconstruct(raw, elsewhere)
+
+
+def test_paths_are_followed_straight_on_through_a_crossing():
+    count = np.zeros(TOWN.n_links)
+    node = np.arange(64).reshape(8, 8)
+    across, along = node[3], node[:, 4]
+    for path in (across, along):
+        for start, end in pairwise(path):
+            count[(TOWN.link_from == start) & (TOWN.link_to == end)] += 1
+    begun, ended = Follower(TOWN).trips(count)
+    assert set(zip(begun.tolist(), ended.tolist(), strict=True)) == {(across[0], across[-1]), (along[0], along[-1])}
 
 
 def test_guesses_are_allotted_by_largest_remainders():

@@ -1,9 +1,10 @@
 """Reconstruct: guess where trips began and ended, and which trips there were, from an aggregated network alone.
 
 The adversary knows the public network and how many trips began in each period; never a single trip. Ends show as imbalance:
-what leaves a junction and did not enter it began there. Trips are then recovered, after Xu et al. (2017), by assigning guessed
-origins to guessed destinations of the same and the next hour at least cost. Every figure stands beside guessing by traffic, and
-the notes beside uniform guessing.
+what leaves a junction and did not enter it began there. Trips are then recovered in two ways: after Xu et al. (2017), by
+assigning guessed origins to guessed destinations of the same and the next hour at least cost; and by following counts through
+junctions, which uses what an aggregate of links tells beyond one of places. Every figure stands beside guessing by traffic,
+and the notes beside uniform guessing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from murmurate.attacks.reconstruct_paths import Follower
 from murmurate.core.parameters import positive, whole
 from murmurate.core.score import Score
 from murmurate.core.space import Floats, Integers
@@ -59,7 +61,8 @@ def attack_network(
     total = sum(len(period.origins) + len(period.destinations) for period in periods)
     found = {cue: [0.0, 0.0] for cue in CUES}
     trips = dict.fromkeys(CUES, 0.0)
-    n_trips = 0
+    n_trips, followed = 0, 0.0
+    follower = Follower(released.network)
     generator = np.random.default_rng([seed, 29])
     for number, period in enumerate(periods):
         guesses = {cue: _guesses(cue, period, released.network) for cue in CUES}
@@ -75,6 +78,10 @@ def attack_network(
             pairs = _assigned(places, guesses[cue][0], guesses[cue][1], later, most, generator)
             true = np.column_stack([places[period.origins[chosen]], places[period.ends_of_origins[chosen]]])
             trips[cue] += _near(pairs, true, within_m)
+        whole_trips = np.column_stack([places[period.origins], places[period.ends_of_origins]])
+        begun, ended = follower.trips(period.count)
+        shown = np.sort(generator.permutation(len(begun))[: len(period.origins)])
+        followed += _near(np.column_stack([places[begun[shown]], places[ended[shown]]]), whole_trips, within_m)
     total, n_trips = max(total, 1), max(n_trips, 1)
     scores: list[Score] = []
     for k, (name, what) in enumerate((("exact", "at the very junction"), (f"within_{within_m:g}m", f"within {within_m:g} m"))):
@@ -87,6 +94,8 @@ def attack_network(
             scores.append(_score(f"ends.{cue}.{name}", found[cue][k] / total, chance, total, note))
     note = "Assigns guessed origins to guessed destinations of the same and the next hour; both ends must be near."
     scores.append(_score("trips.assignment", trips["imbalance"] / n_trips, trips["traffic"] / n_trips, n_trips, note))
+    note = "Follows counts from junction to junction within an hour; both ends must be near. Chance: ends by traffic, assigned."
+    scores.append(_score("trips.paths", followed / len(drives.driven), trips["traffic"] / n_trips, len(drives.driven), note))
     scores.append(_given_away(released, drives))
     return scores
 
