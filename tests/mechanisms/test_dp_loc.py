@@ -13,13 +13,20 @@ from murmurate.core.bounding import bound
 from murmurate.core.events import Gaussian
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
-from murmurate.mechanisms.dp_loc import DPLoc
+from murmurate.mechanisms.dp_loc import DPLoc, moves_counts
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.measure import ONE
 
 
 def mechanism(**options):
     return DPLoc(**{"epsilon": 2.0, "space": GRID, **options})
+
+
+@pytest.fixture
+def few_simulated(monkeypatch):
+    """For tests that are not about how good the trips are: calibration on a few trips instead of thousands."""
+    monkeypatch.setattr(moves_counts, "LEAST_SIMULATED", 50)
+    monkeypatch.setattr(moves_counts, "DRAWN_ENDS", 2_000)
 
 
 # -- the promise -------------------------------------------------------------------------------------------------------
@@ -32,6 +39,7 @@ def test_an_accountant_finds_no_more_than_was_promised(options):
     assert compose(promise.events, delta=promise.delta) > 0.99 * promise.epsilon
 
 
+@pytest.mark.usefixtures("few_simulated")
 @pytest.mark.parametrize(
     "options",
     [{"unit": "trip"}, {"unit": "user_day", "max_trips": 2}, {"unit": "user", "max_trips": 3}],
@@ -104,12 +112,14 @@ def test_released_trips_are_whole_and_near_the_truth(route):
     assert northward[hour[released.offsets[:-1]] == 17].mean() < 0.3
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_without_n_out_the_number_is_noisy():
     sizes = {mechanism(epsilon=1.0).apply(city(60), noise.seeded(seed)).n_trips for seed in range(3)}
     assert len(sizes) > 1
     assert sizes != {60}
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_a_model_is_saved_loaded_and_sampled_again(tmp_path):
     asked = mechanism()
     model = asked.fit(city(), noise.seeded(3))
@@ -122,6 +132,7 @@ def test_a_model_is_saved_loaded_and_sampled_again(tmp_path):
     assert parts == [100, 100, 50]
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_a_changed_model_is_refused(tmp_path):
     mechanism().fit(city(50), noise.seeded(3)).save(tmp_path)
     schema = (tmp_path / "schema.json").read_text()
@@ -136,6 +147,7 @@ def test_a_changed_model_is_refused(tmp_path):
         mechanism().load(tmp_path)
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_same_stream_same_trips():
     one = mechanism(n_out=50).apply(city(100), noise.seeded(9))
     assert one.table.equals(mechanism(n_out=50).apply(city(100), noise.seeded(9)).table)
@@ -175,6 +187,7 @@ def test_trips_outside_the_box_leave_nothing_to_learn():
         mechanism(space=Grid(10.0, 10.0, 10.1, 10.1, 600)).fit(city(20), noise.seeded(1))
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_a_large_delta_warns_the_custodian_only():
     with pytest.warns(UserWarning, match="custodian only"):
         mechanism(delta=0.01).fit(city(100), noise.seeded(1))
@@ -184,6 +197,7 @@ def test_a_large_delta_warns_the_custodian_only():
     assert "units:" not in " ".join(mechanism(delta=0.01).statement())
 
 
+@pytest.mark.usefixtures("few_simulated")
 def test_unbounded_units_are_refused_and_bounded_ones_read():
     lone = Trips(city(100).table.with_columns(uid=pl.lit("one")), time_zone="UTC")
     asked = mechanism(unit="user", max_trips=5, n_out=20)

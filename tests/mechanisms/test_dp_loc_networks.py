@@ -9,7 +9,7 @@ from diagonal_city import GRID, city
 from murmurate import noise
 from murmurate.core.accounting import compose
 from murmurate.core.events import Gaussian, PoissonGaussian
-from murmurate.mechanisms.dp_loc import DPLoc, budget
+from murmurate.mechanisms.dp_loc import DPLoc, budget, moves_counts, moves_net
 from murmurate.mechanisms.dp_loc.budget import budget_of
 from murmurate.mechanisms.dp_loc.net_router import PublishedRouter, grouped_paths, inside
 from murmurate.mechanisms.dp_loc.networks import PublishedNet
@@ -41,7 +41,10 @@ def quick_accounting(monkeypatch):
     ],
     ids=["as_published", "as_published_sampled", "own_networks"],
 )
-def test_trained_variants_run_and_come_back_from_a_file(options, tmp_path):
+def test_trained_variants_run_and_come_back_from_a_file(options, tmp_path, monkeypatch):
+    monkeypatch.setattr(moves_net, "LEAST_SIMULATED", 50)
+    monkeypatch.setattr(moves_net, "MOST_SIMULATED", 50)
+    monkeypatch.setattr(moves_counts, "DRAWN_ENDS", 2_000)
     asked = mechanism(**options)
     model = asked.fit(city(80), noise.seeded(1))
     released = model.sample(60, noise.seeded(2))
