@@ -27,6 +27,7 @@ from murmurate.core.mechanism import Learner, Mechanism, Payload
 from murmurate.core.parameters import public_parameters, whole
 from murmurate.core.pseudonyms import Link, link_word, write_trips
 from murmurate.core.release import DATA, Release, check_free, new_folder, open_release, seal
+from murmurate.core.space import Space
 from murmurate.core.trips import Identity, Trips
 from murmurate.errors import (
     GuaranteeRefused,
@@ -199,7 +200,9 @@ def sample(
     fitted = model if isinstance(model, Release) else open_release(model)
     if fitted.manifest.kind != "model":
         raise InputError(f"{fitted.folder} holds a release of kind {fitted.manifest.kind!r}, not a fitted model.")
+    roads = _roads_of(fitted.folder / MODEL)
     mechanism = (rebuild or _rebuild)(fitted.manifest)
+    del roads  # the mechanism holds them now
     folder = _folder(out)
     rng = rng or noise.secure()
     with new_folder(folder) as temporary:
@@ -224,6 +227,17 @@ def sample(
             ),
         )
     return Release(folder, manifest, getattr(mechanism, "space", None))
+
+
+def _roads_of(model: Path) -> Space | None:
+    """The network a model carries, made known to this process, so that its name in the manifest finds it wherever it lies."""
+    if not (model / "network.npz").is_file():
+        return None
+    from murmurate.spaces.road.storage import load
+
+    network = load(model / "network.npz")
+    network.spec()
+    return network
 
 
 def rehearse(
@@ -274,6 +288,8 @@ def _paid(
     internal = Internal(ledger, secrets.token_hex(8))
     name = ledger.population_of(private.identity, population=population, create=True, override_overlap=override_overlap)
     internal.note_source(private.identity.fingerprint)
+    for declared in getattr(mechanism, "declared_public", ()):
+        ledger.refuse_as_public(declared)
     try:
         ledger.charge(
             name,

@@ -15,6 +15,7 @@ from murmurate.mechanisms.flock import Flock, fitting, road_ways
 from murmurate.mechanisms.flock.road_places import Kerbs, grid_over
 from murmurate.mechanisms.flock.road_ways import SHARE, groups_of, read_links, use_of
 from murmurate.spaces.grid import Grid
+from murmurate.spaces.road import network
 from murmurate.synthesis.measure import ONE, Noise, measure
 from road_town import grid_town
 from town_traffic import traffic
@@ -140,6 +141,16 @@ def test_without_times_and_through_the_door(tmp_path, cars):
     found = mm.release(mechanism(n_out=40), cars, ledger=mm.Ledger(f"sqlite:///{tmp_path}/l.db"), out=tmp_path / "out")
     assert found.manifest.to_json()["guarantee"]["epsilon"] == 4.0
     assert pl.read_parquet(tmp_path / "out" / "data.parquet")["tid"].n_unique() == 40
+
+
+def test_a_model_is_sampled_where_the_network_file_is_not(tmp_path, monkeypatch, cars):
+    """The manifest names the file without its folder; the model carries the roads."""
+    monkeypatch.chdir(tmp_path)
+    ledger = mm.Ledger(f"sqlite:///{tmp_path}/l.db")
+    made = mm.fit(mechanism(), cars, ledger=ledger, out=tmp_path / "model")
+    monkeypatch.setattr(network, "_SEEN", {})
+    drawn = mm.sample(made.folder, n_out=20, out=tmp_path / "drawn")
+    assert pl.read_parquet(drawn.folder / "data.parquet")["tid"].n_unique() == 20
 
 
 def test_groups_are_finer_for_more_trips():
