@@ -19,7 +19,7 @@ import murmurate as mm
 from murmurate import noise
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.internal import Internal
-from murmurate.core.trips import Trips
+from murmurate.core.trips import Identity, Trips
 from murmurate.door import rehearse
 from murmurate.errors import (
     GuaranteeRefused,
@@ -369,3 +369,18 @@ def test_seeds_cannot_be_hidden():
     rng = noise.seeded(1)
     with pytest.raises(AttributeError):
         rng.seeded = False
+
+
+def informed_by(identity: Identity):
+    """A counter that also reads what it was told is public."""
+    return type("Informed", (Counter,), {"declared_public": (identity,)})()
+
+
+def test_private_data_are_not_taken_for_public_ones(tmp_path, ledger):
+    own, elsewhere = trips(), Identity("f" * 64, ("x1", "x2", "x3"))
+    mm.release(informed_by(elsewhere), own, ledger=ledger, out=tmp_path / "fine")
+    before = [line.n_charges for line in ledger.spent(ledger.populations()[0])]
+    for private in (own.identity, Identity("e" * 64, own.identity.uids[:4])):
+        with pytest.raises(GuaranteeRefused, match="given as public"):
+            mm.release(informed_by(private), own, ledger=ledger, out=tmp_path / "out")
+    assert [line.n_charges for line in ledger.spent(ledger.populations()[0])] == before and not (tmp_path / "out").exists()

@@ -33,7 +33,8 @@ class Mechanism(Protocol):
     every other one, so that a carried column never slips through. `paired` says that each released trip keeps the uid and
     tid of one original (the door replaces both by pseudonyms). `local` says that `apply` on each person's trips alone
     gives the same law, so the door may stream partitions of people through it. `example` holds settings of a demo size;
-    the space "plane", "grid" or "road" in it stands for that of the data at hand.
+    the space "plane", "grid" or "road" in it stands for that of the data at hand. A mechanism that also reads data it was
+    told are public lists their `Identity` in `declared_public`; the door refuses those of a known population.
     """
 
     name: ClassVar[str]

@@ -155,6 +155,17 @@ class Ledger:
         """Say whose data a file holds; refused where the people it brings together largely belong to another population."""
         return self._attach(identity, population, "", create=create, override_overlap=override_overlap)
 
+    def refuse_as_public(self, identity: Identity) -> None:
+        """Refuse data that a mechanism was told are public, where a population of this ledger has them or their people."""
+        with self._book.writing(self.who) as page:
+            found = populations.holder(page, identity, hash_people(identity.uids, self._store.uid_key))
+        if found is not None:
+            raise GuaranteeRefused(
+                f"what was given as public data belongs to population {found!r}, or has largely the same uids: whatever a "
+                "release takes from it would stand outside the promise. Give data that are public, under other uids. "
+                "Nothing was spent."
+            )
+
     def _attach(self, identity: Identity, named: str | None, drawn: str, *, create: bool, override_overlap: bool) -> str:
         if named is not None and not named.strip():
             raise ParameterError("a population needs a name.")

@@ -64,6 +64,13 @@ def attach(page: Page, identity: Identity, population: str, *, hashes: Hashes, c
     page.connection.execute(PEOPLE.insert().values(seq=line.seq, hashes=pack(hashes)))
 
 
+def holder(page: Page, identity: Identity, hashes: Hashes) -> str | None:
+    """The population that has this file, or largely these people."""
+    known = page.state.files.get(identity.fingerprint)
+    found = _overlapping(page, hashes, "") if known is None else []
+    return found[0][0] if found else known
+
+
 def people_of(connection: sa.Connection, file: Attachment) -> Hashes:
     """The hashed people of one attached file, checked against its line."""
     packed = connection.execute(sa.select(PEOPLE.c.hashes).where(PEOPLE.c.seq == file.seq)).scalar_one_or_none()

@@ -97,7 +97,8 @@ class Reader:
     def _slowness(self, key: Integers, n_keys: int, clip: float, spread: Spread) -> tuple[Integers, Integers]:
         """Clipped counts, and sums in which each driven link weighs the same times a value from -1/2 to 1/2: half the norm."""
         free = self.drives.network.time_s[self.drives.link]
-        ratio = np.where(np.isfinite(self.drives.seconds), self.drives.seconds / free, SLOWEST / 2)
+        ratio = self.drives.seconds / free
+        ratio = np.where(np.isnan(ratio), SLOWEST / 2, ratio)  # a NaN must never reach an integer
         value = np.trunc((np.clip(ratio, 0.0, SLOWEST) / SLOWEST - 0.5) * ONE).astype(np.int64)
         rows = Contributions.of(self.unit, key)
         scales = rows.scales(self.n_units, clip=clip, kind=spread.kind)
