@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import murmurate as mm
 from murmurate.attacks.localise_rhythm import library_distance
 from murmurate.core.parameters import public_parameters
-from murmurate.errors import InputError, ParameterError
+from murmurate.errors import GuaranteeRefused, InputError, ParameterError
 from murmurate.mechanisms import build
 from murmurate.mechanisms.plausible import Plausible
 from murmurate.mechanisms.plausible.library import BUILT_IN, FEWEST, LibraryRhythm, PatternLibrary, fit_library
@@ -62,11 +63,19 @@ def test_it_is_declared_public_and_the_promise_says_so(library):
 def test_a_manifest_names_it_by_its_mark(library_file):
     mechanism = plausible(library=str(library_file))
     words = public_parameters(mechanism)["library"]
-    assert words == f"{library_file}#{mechanism.library.mark}"
-    again = build("plausible", public_parameters(mechanism))
+    assert words == f"{library_file.name}#{mechanism.library.mark}", "the folder stays inside"
+    again = build("plausible", {**public_parameters(mechanism), "library": f"{library_file}#{mechanism.library.mark}"})
     assert again.library.mark == mechanism.library.mark
     with pytest.raises(ParameterError, match="other days"):
         plausible(library=f"{library_file}#{'0' * 12}")
+
+
+def test_private_days_are_no_public_library(library_file, tmp_path):
+    private = mm.read(library_file)
+    with mm.Ledger(tmp_path / "ledger.sqlite") as ledger:
+        with pytest.raises(GuaranteeRefused, match="given as public"):
+            mm.release(plausible(library=str(library_file)), private, ledger=ledger, out=tmp_path / "out")
+        assert not any(line.n_charges for name in ledger.populations() for line in ledger.spent(name))
 
 
 def test_without_its_file_a_marked_library_still_tells_the_promise_but_fits_nothing():

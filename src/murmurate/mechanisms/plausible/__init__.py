@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from murmurate.core.guarantee import DP, Guarantee, NoGuarantee, PlausibleDeniability, Unit
 from murmurate.core.mechanism import Rng
 from murmurate.core.parameters import one_of, positive, public_parameters, share, whole
-from murmurate.core.trips import Trips
+from murmurate.core.trips import Identity, Trips
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.plausible.library import PatternLibrary, named_library
 from murmurate.mechanisms.plausible.model import DayModel, as_trips
@@ -131,6 +131,12 @@ class Plausible:
             object.__setattr__(self, "library", found)
         if isinstance(found, PatternLibrary) and found.label.shape[1] != self.steps:
             raise ParameterError(f"the library's days have {found.label.shape[1]} steps; this release has {self.steps}.")
+
+    @property
+    def declared_public(self) -> tuple[Identity, ...]:
+        """What the door compares with private data: the library, whose days leave with the model."""
+        identity = self.library.identity if isinstance(self.library, PatternLibrary) else None
+        return () if identity is None else (identity,)
 
     # -- the promise -----------------------------------------------------------------------------------------------
 

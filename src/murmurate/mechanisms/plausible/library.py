@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers
-from murmurate.core.trips import Trips
+from murmurate.core.trips import Identity, Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.mechanisms.plausible.patterns import KINDS, MAIN, SECOND, Labels, jittered, kinds_of, label_days
 from murmurate.mechanisms.plausible.rhythm import shrunk
@@ -41,6 +41,8 @@ class PatternLibrary:
     name: str
     label: Labels
     """[pattern, step]"""
+    identity: Identity | None = None
+    """What the file and its people are known by, so that the door can see that they are nobody's private data."""
 
     def __post_init__(self) -> None:
         if len(self.label) < FEWEST:
@@ -55,7 +57,7 @@ class PatternLibrary:
         if not (public.has_time and public.has_coordinates and public.n_points):
             raise ParameterError(f"a library is made of trips with times and coordinates; {name} has none.")
         grid = _grid_over(public, cell_m)
-        return cls(name, label_days(daily_traces(public, grid, grid.n_cells, steps=steps).place)[0])
+        return cls(name, label_days(daily_traces(public, grid, grid.n_cells, steps=steps).place)[0], public.identity)
 
     @cached_property
     def mark(self) -> str:
@@ -63,8 +65,8 @@ class PatternLibrary:
         return hashlib.sha256(np.ascontiguousarray(self.label, dtype="<i2").tobytes()).hexdigest()[:MARK_DIGITS]
 
     def spec(self) -> str:
-        """Name and mark, for manifests."""
-        return f"{self.name}#{self.mark}"
+        """Name and mark, for manifests; the folder it lies in is nobody's business."""
+        return f"{Path(self.name).name}#{self.mark}"
 
 
 def named_library(words: str, *, cell_m: float, steps: int) -> PatternLibrary | str:
@@ -88,7 +90,9 @@ def _built_in(steps: int) -> PatternLibrary:
     from murmurate.demo import city
 
     town = city(**_CITY)
-    return PatternLibrary.of(town.trips, BUILT_IN, cell_m=_CITY_CELL_M, steps=steps)
+    return replace(
+        PatternLibrary.of(town.trips, BUILT_IN, cell_m=_CITY_CELL_M, steps=steps), identity=None
+    )  # nobody lives there
 
 
 @lru_cache(maxsize=4)

@@ -96,11 +96,11 @@ def release_tested(days: DailyTraces, settings: Plausible, rng: Rng) -> NDArray[
     passed = laplace_integers(bucket.astype(np.int64), scale=1 / asked.epsilon_noise, rng=rng) >= asked.k
     passed &= rng.uniforms(n) >= 1 / GAMMA
     generator = rng.generator()
-    label, n_labels, drawn = _of_kinds(model, made_kind, generator)
-    leaves = np.flatnonzero(passed & drawn)
-    if not len(leaves):
+    # attempts that failed draw nothing: they must not use up what those that passed may get
+    label, n_labels, drawn = _of_kinds(model, made_kind[passed], generator)
+    if not drawn.any():
         return np.zeros((0, days.steps), dtype=np.int32)
-    return model.map.place(label[leaves], n_labels[leaves], generator)
+    return model.map.place(label[drawn], n_labels[drawn], generator)
 
 
 def _of_kinds(model: DayModel, wanted: Integers, generator: np.random.Generator) -> tuple[Labels, Integers, NDArray[np.bool_]]:
