@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 NETWORK = "network.npz"
 FACTORS = "factors.npy"
-SLOWEST_KMH = 3.0
-SLOWEST_START_S = 300.0
-"""Nobody on a road is slower than that and some minutes; noisy tables of speeds have a few who are."""
+SLOWEST = 2.0
+"""Nobody takes longer than this many times what trips usually take of the time the roads allow, and a minute; noisy tables
+of speeds have some who do."""
 SHORT_STEP_M = 10.0
 """A trip that drives nowhere still moves this far, if it must have two different points."""
 
@@ -51,6 +51,12 @@ class RoadFlockModel(FlockModel):
         save(self.ways.network, path / NETWORK)
         np.save(path / FACTORS, np.append(self.ways.factor, float(self.slot_s)), allow_pickle=False)
 
+    def _seconds(self, drawn_s: Floats, driven: Driven) -> Floats:
+        """Drawn durations without those that only noise explains, seen from how long the roads themselves take."""
+        before = np.concatenate([[0.0], np.cumsum(self.ways.network.time_s[driven.link])])
+        free_s = before[driven.offsets[1:]] - before[driven.offsets[:-1]] + 1.0
+        return np.minimum(drawn_s, SLOWEST * float(np.median(drawn_s / free_s)) * free_s + 60.0)
+
     def _released(self, tracks: Tracks, first: int, generator: np.random.Generator) -> Trips:
         frame, pace = self.fitted.law.frame, self.fitted.pace
         driven = self.ways.drive(tracks, frame, generator)
@@ -58,8 +64,7 @@ class RoadFlockModel(FlockModel):
         if pace is None:
             seconds, slot = longer.length_m, frame.walked_m
         else:
-            slowest_s = longer.length_m * 3.6 / SLOWEST_KMH + SLOWEST_START_S
-            seconds, slot = np.minimum(pace.seconds(longer, generator), slowest_s), float(self.slot_s)
+            seconds, slot = self._seconds(pace.seconds(longer, generator), driven), float(self.slot_s)
         link, share, along, offsets = placed(driven, self.ways, seconds, slot, tracks.repeats, frame.max_cells)
         network = self.ways.network
         lat, lng = points_along(network.shape_offsets, network.shape_lat, network.shape_lng, link, share)
