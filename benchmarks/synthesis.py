@@ -23,6 +23,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,7 @@ def read(file: str, box: tuple[float, ...], time_zone: str, *, whole: bool = Fal
     return Trips(table.filter(pl.len().over("uid", "tid") > 1), time_zone=time_zone)
 
 
+@cache
 def load(name: str) -> tuple[Trips, Grid, RoadNetwork | None] | None:
     cell_m = DATA[name].cell_m
     if name == "city":
@@ -188,19 +190,19 @@ class Results:
         print(row["data"], row["kind"], row["epsilon"], row["repeat"], f"{row['cpu_s']:.1f} s", shown, flush=True)
 
 
-def cells_of(name: str, options: argparse.Namespace, roads: RoadNetwork | None) -> Iterator[tuple[str, float, int]]:
-    """Every (mechanism, epsilon, release) of one set of trips."""
+def cells_of(name: str, options: argparse.Namespace, roads: RoadNetwork | None, repeat: int) -> Iterator[tuple[str, float]]:
+    """Every (mechanism, epsilon) of one set of trips that has a release of this number."""
     data = DATA[name]
     kinds = [kind for kind in options.mechanisms if data.mechanisms is None or kind in data.mechanisms]
     for kind in kinds:
         if kind == "flock_roads" and roads is None:
             continue
         for epsilon in (*(data.epsilon or options.epsilon), NOT_PRIVATE):
-            for repeat in range(1 if epsilon == NOT_PRIVATE else min(data.repeats or options.repeats, options.repeats)):
-                yield kind, epsilon, repeat
+            if repeat < (1 if epsilon == NOT_PRIVATE else min(data.repeats or options.repeats, options.repeats)):
+                yield kind, epsilon
 
 
-def compare(name: str, options: argparse.Namespace, results: Results) -> None:
+def compare(name: str, options: argparse.Namespace, results: Results, repeat: int) -> None:
     loaded = load(name)
     if loaded is None:
         print(f"{name} is not here; set MURMURATE_DATA to the folder of real data.")
@@ -208,8 +210,6 @@ def compare(name: str, options: argparse.Namespace, results: Results) -> None:
     everything, grid, roads = loaded
     n = min(DATA[name].trips or everything.n_trips, everything.n_trips)
     order = np.random.default_rng(8).permutation(everything.n_trips)
-    if name == "sf_all":  # its second sample is its other half, as far as there is one
-        n = everything.n_trips
     original = everything.take_trips(order[:n])
 
     def finished(
@@ -224,12 +224,11 @@ def compare(name: str, options: argparse.Namespace, results: Results) -> None:
     if not results.have(data=name, kind="originals"):
         finished("originals", 0.0, 0, original)
     size = n if 2 * n <= everything.n_trips else everything.n_trips // 2
-    for repeat in range(min(3, everything.n_trips // size - 1)):
-        if not results.have(data=name, kind=SECOND, repeat=repeat):
-            first = original if size == n else everything.take_trips(order[:size])
-            other = everything.take_trips(order[size * (repeat + 1) : size * (repeat + 2)])
-            finished(SECOND, 0.0, repeat, other, against=first)
-    for kind, epsilon, repeat in cells_of(name, options, roads):
+    if repeat < min(3, everything.n_trips // size - 1) and not results.have(data=name, kind=SECOND, repeat=repeat):
+        first = original if size == n else everything.take_trips(order[:size])
+        other = everything.take_trips(order[size * (repeat + 1) : size * (repeat + 2)])
+        finished(SECOND, 0.0, repeat, other, against=first)
+    for kind, epsilon in cells_of(name, options, roads, repeat):
         if results.have(data=name, kind=kind, epsilon=epsilon, repeat=repeat):
             continue
         start = time.process_time()
@@ -247,8 +246,9 @@ def main() -> None:
     parser.add_argument("--html", type=Path)
     options = parser.parse_args()
     results = Results(options.results)
-    for name in options.data:
-        compare(name, options, results)
+    for repeat in range(options.repeats):  # every comparison once, then every one again: a run that is stopped tells something
+        for name in options.data:
+            compare(name, options, results, repeat)
     from synthesis_page import page, tables
 
     print(tables(results.rows))
