@@ -359,7 +359,7 @@ def main() -> None:
         about = f"San Francisco taxis on the {given.network} network. {PAPER}. Internal: made from private data."
         file = given.out / f"dp_ani_{given.network}.html"
         shown = {"maps": [*maps, *more], "charts": charts, "tables": tables}
-        page = write_networks_page(file, title="Aggregated mobility networks", about=about, **shown)
+        page = write_networks_page(file, title="Aggregated mobility networks", about=about, network=network, **shown)
         print(f"\n{page.name} written")
 
 

@@ -84,8 +84,7 @@ def test_pictures_show_what_is_shared_lost_and_added(cars, tmp_path):
     half = LinkFlows(network=TOWN, table=original.table.filter(pl.col("link") % 2 == 0))
     panel = overlap_map("half", half, original)
     assert "km lost, 0 km added" in panel.words
-    assert {layer.role for layer in panel.layers} == {"ground", "lost", "both", "added"}
-    assert panel.layers[0].d.count("M") == (TOWN.twin >= 0).sum() // 2 + (TOWN.twin < 0).sum()
+    assert {part.role for part in panel.roads} == {"lost", "both"}
     chart = curves(
         "length <script>",
         [0.1, 1.0, 10.0],
@@ -98,8 +97,9 @@ def test_pictures_show_what_is_shared_lost_and_added(cars, tmp_path):
         tmp_path / "page.html",
         title="Networks",
         about="",
+        network=TOWN,
         maps=[original_map(original), panel],
         charts=[chart],
         tables={"t": [["x"], ["1"]]},
     ).read_text()
-    assert page.count("<svg") == 3 and "<script>" not in page and "http" not in page.split("</style>")[-1]
+    assert page.count('role="img"') == 3 and "<script>" not in page and "http" not in page.split("</style>")[-1]

@@ -1,42 +1,24 @@
-"""Aggregated networks as pictures: maps of original, release and overlap, and curves over epsilon; plain SVG, no scripts."""
+"""Aggregated networks as one page of figures: maps of original, releases and overlap, and curves over epsilon; no scripts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from murmurate.core.space import Floats, Integers
+from murmurate.core.space import Floats
+from murmurate.report.ground import ground
 from murmurate.report.render import render, write_page
+from murmurate.report.traffic_maps import TrafficMap, driven_map, network_view, overlap
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
 
-WIDTH = 560
 CHART_WIDTH, CHART_HEIGHT, MARGIN = 560, 320, 54
 ROLES = ("one", "two", "three", "four", "five", "six")
 """Colours of lines, in this order."""
-
-
-@dataclass(frozen=True)
-class Layer:
-    """Links drawn in one colour, twin directions once."""
-
-    role: str
-    label: str
-    d: str
-
-
-@dataclass(frozen=True)
-class MapPanel:
-    """One map: ground first, then its layers; the words say the same without seeing."""
-
-    title: str
-    words: str
-    height: int
-    layers: tuple[Layer, ...]
 
 
 @dataclass(frozen=True)
@@ -61,30 +43,14 @@ class LinePanel:
     words: str
 
 
-def original_map(original: LinkFlows) -> MapPanel:
+def original_map(original: LinkFlows) -> TrafficMap:
     """The original network on its ground."""
-    height, draw = _frame(original.network)
-    layers = (_ground(original.network, draw), Layer("original", "original", draw(original.used)))
-    return MapPanel("Original", f"{original.length_km:,.0f} km of roads were driven.", height, layers)
+    return driven_map(original, network_view(original.network))
 
 
-def overlap_map(title: str, released: LinkFlows, original: LinkFlows) -> MapPanel:
+def overlap_map(title: str, released: LinkFlows, original: LinkFlows) -> TrafficMap:
     """What a release shares with the original, what it lost and what it added."""
-    height, draw = _frame(original.network)
-    both = np.intersect1d(released.used, original.used)
-    lost, new = np.setdiff1d(original.used, released.used), np.setdiff1d(released.used, original.used)
-    length = original.network.length_m
-    words = (
-        f"{released.length_km:,.0f} km, {released.length_km / original.length_km:.3f} of the original; "
-        f"{length[lost].sum() / 1000:,.0f} km lost, {length[new].sum() / 1000:,.0f} km added."
-    )
-    layers = (
-        _ground(original.network, draw),
-        Layer("lost", "only in the original", draw(lost)),
-        Layer("both", "in both", draw(both)),
-        Layer("added", "only in the release", draw(new)),
-    )
-    return MapPanel(title, words, height, layers)
+    return overlap(released, original, network_view(original.network), title)
 
 
 def curves(
@@ -123,56 +89,26 @@ def write_networks_page(
     *,
     title: str,
     about: str,
-    maps: Sequence[MapPanel] = (),
+    network: RoadNetwork,
+    maps: Sequence[TrafficMap] = (),
     charts: Sequence[LinePanel] = (),
     tables: Mapping[str, Sequence[Sequence[str]]] | None = None,
 ) -> Path:
     """One page of maps, curves and tables (the first row of each is its head). Internal where it was made from private data."""
+    view = network_view(network)
     text = render(
-        "networks.html.j2",
+        "network_figures.html.j2",
         title=title,
         about=about,
+        atlas=SimpleNamespace(view=view, ground=ground(view, network, None), scale=view.scale_bar()),
         maps=maps,
         charts=charts,
         tables=dict(tables or {}),
-        width=WIDTH,
         chart_width=CHART_WIDTH,
         chart_height=CHART_HEIGHT,
         margin=MARGIN,
     )
     return write_page(path, text)
-
-
-class _Draw:
-    """Links of a network as the `d` of an SVG path."""
-
-    def __init__(self, network: RoadNetwork) -> None:
-        squeeze = float(np.cos(np.radians(network.shape_lat.mean())))
-        x, y = network.shape_lng * squeeze, network.shape_lat
-        scale = (WIDTH - 8) / (float(np.ptp(x)) or 1.0)
-        self.height = int(float(np.ptp(y)) * scale) + 8
-        self.x, self.y = 4 + (x - x.min()) * scale, self.height - 4 - (y - y.min()) * scale
-        self.offsets, self.twin = network.shape_offsets, network.twin
-
-    def __call__(self, links: Integers) -> str:
-        chosen: NDArray[np.bool_] = np.zeros(len(self.twin), dtype=bool)
-        chosen[links] = True
-        parts = []
-        for link in np.flatnonzero(chosen):
-            if 0 <= self.twin[link] < link and chosen[self.twin[link]]:
-                continue  # the other direction is drawn
-            span = slice(int(self.offsets[link]), int(self.offsets[link + 1]))
-            parts.append("M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(self.x[span], self.y[span], strict=True)))
-        return "".join(parts)
-
-
-def _frame(network: RoadNetwork) -> tuple[int, _Draw]:
-    draw = _Draw(network)
-    return draw.height, draw
-
-
-def _ground(network: RoadNetwork, draw: _Draw) -> Layer:
-    return Layer("ground", "all roads", draw(np.arange(network.n_links)))
 
 
 def _nice(low: float, high: float) -> tuple[float, float]:

@@ -113,11 +113,15 @@ def overlap(released: LinkFlows, original: LinkFlows, view: View, title: str = "
     return TrafficMap(title, words, tuple(part for part in drawn if part.d))
 
 
+def driven_map(original: LinkFlows, view: View) -> TrafficMap:
+    """All roads that were driven, however often."""
+    driven = Roads("both", "driven", _d(view, original.network, original.totals > 0))
+    return TrafficMap("Original", f"{original.length_km:,.0f} km of roads", (driven,))
+
+
 def comparison_maps(original: LinkFlows, releases: Mapping[str, LinkFlows], view: View) -> list[TrafficMap]:
     """The original's roads, and what each release (name -> flows) shares with them, for a page that compares them."""
-    driven = Roads("both", "driven", _d(view, original.network, original.totals > 0))
-    first = TrafficMap("Original", f"{original.length_km:,.0f} km of roads", (driven,))
-    return [first, *(overlap(released, original, view, title) for title, released in releases.items())]
+    return [driven_map(original, view), *(overlap(flows, original, view, title) for title, flows in releases.items())]
 
 
 def _traffic(title: str, flows: LinkFlows, streets: Floats, breaks: Breaks, view: View) -> TrafficMap:
