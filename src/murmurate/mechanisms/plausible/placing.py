@@ -139,10 +139,12 @@ def distances_between(grid: Grid, cells: NDArray[np.integer]) -> NDArray[np.uint
 def expected_counts(noisy: Floats, scale: float, prior: Floats) -> Floats:
     """Mean of each count given a gamma prior of this mean and what was measured through Laplace noise.
 
-    How uneven the counts are, the shape of the prior, is what makes the noisy counts themselves likeliest.
+    How uneven the counts are, the shape of the prior, is weighed by how likely each makes the noisy counts themselves.
     """
     found = [_expected_counts(noisy, scale, np.maximum(prior, 1e-9), shape, lgamma(shape)) for shape in SHAPES]
-    return found[int(np.argmax([evidence for _, evidence in found]))][0]
+    evidence = np.array([log_probability for _, log_probability in found])
+    weight = np.exp(evidence - evidence.max())
+    return np.average([means for means, _ in found], axis=0, weights=weight)
 
 
 @njit(cache=True)

@@ -113,7 +113,7 @@ def people_counted(noisy: Statistics) -> float:
     mains = noisy.people("regions")[: len(noisy.values["regions"]) // 2]
     estimates = [2 * mains.sum()]
     precisions = [1 / (4 * len(mains) * noisy.scales["regions"] ** 2)]
-    for name in ("slots", "slots_by_age", "traits", "kinds"):
+    for name in ("headcount", "slots", "slots_by_age", "traits", "kinds"):
         if name in noisy.values:
             values = noisy.people(name)
             estimates.append(values.sum())

@@ -49,17 +49,18 @@ TO_ROLES = 4
 """Where a move leads: main, second, an other place not yet seen that day, an other place again."""
 
 SHARES: Mapping[str, int] = {
-    "regions": 20,
+    "headcount": 4,
+    "regions": 23,
     "cells": 24,
-    "jumps": 9,
-    "moves": 6,
-    "places": 5,
-    "slots": 4,
+    "jumps": 8,
+    "moves": 7,
+    "places": 4,
+    "slots": 3,
     "leaving_by_block": 5,
-    "slots_by_age": 2,
+    "slots_by_age": 1,
     "leaving_by_age": 4,
     "heading": 5,
-    "traits": 16,
+    "traits": 12,
 }
 """Hundredths of epsilon spent on each statistic; together 100."""
 
@@ -111,7 +112,8 @@ def gather(days: DailyTraces, grid: Grid) -> Statistics:
         "regions", "cells", "jumps", "slots", "leaving_by_block", "slots_by_age", "leaving_by_age", "heading", "traits",
         "moves", "places", "kinds",
     )  # fmt: skip
-    return Statistics(dict(zip(names, parts, strict=True)))
+    headcount = np.array([(len(bounds) - 1) * UNIT], dtype=np.int64)
+    return Statistics({"headcount": headcount, **dict(zip(names, parts, strict=True))})
 
 
 @njit(cache=True)
