@@ -182,9 +182,11 @@ def test_absurd_parameters_are_refused_at_once(options, why):
         mechanism(**options)
 
 
-def test_trips_outside_the_box_leave_nothing_to_learn():
-    with pytest.raises(InputError, match="nothing to learn"):
-        mechanism(space=Grid(10.0, 10.0, 10.1, 10.1, 600)).fit(city(20), noise.seeded(1))
+def test_trips_outside_the_box_leave_noise_alone_as_the_custodian_is_told():
+    outside = mechanism(space=Grid(10.0, 10.0, 10.02, 10.02, 600))
+    with pytest.warns(UserWarning, match="nothing to learn"):
+        model = outside.fit(city(20), noise.seeded(1))
+    assert model.sample(5, noise.seeded(2)).n_trips == 5, "whether anything leaves must not tell that somebody was there"
 
 
 @pytest.mark.usefixtures("few_simulated")
