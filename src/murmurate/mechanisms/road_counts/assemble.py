@@ -27,6 +27,8 @@ from murmurate.spaces.road import RoadNetwork
 NORMAL_95 = 1.959964
 U_TURN_WEIGHT = 0.02
 SIGMAS = 3.0
+OWN_SIGMAS = 2.0
+"""A link must also carry this many times the error that is left of its own, which is wider where noise looks like traffic."""
 INVENTED = 0.025
 USUAL_VARIETY = 0.3
 """How much the hours of a link differ at least, relative to those of its zone, where intervals are concerned."""
@@ -65,7 +67,8 @@ def assemble(reader: Reader, *, n_zones: int, threshold_sigmas: float | None) ->
         reader.deviation("hours", reader.bounds.hours) * np.sqrt(len(hours)) / max(float(hours.sum()) / 24, 1.0),
     )
     variety = float(np.hypot(max(relative, USUAL_VARIETY), min(common, 1.0)))
-    published = np.flatnonzero(totals.count >= threshold)
+    own = min(OWN_SIGMAS, threshold_sigmas or SIGMAS) * totals.left
+    published = np.flatnonzero((totals.count >= threshold) & (totals.count >= own))
     slowness = _slowness(reader, totals) if "speeds" in reader.spreads else None
     table = _rows(network, totals, share=share, published=published, rescale=rescale, variety=variety, slowness=slowness)
     further = {"zones": pl.DataFrame({"link": np.arange(network.n_links), "zone": zone, "heading": group % HEADINGS})}
