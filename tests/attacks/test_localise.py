@@ -147,9 +147,13 @@ def test_sporadic_queries_and_overhead(days):
         hide(people, fakes[:, :, :5], generator=generator)
 
 
-def test_a_release_is_attacked_by_name(days):
+def test_a_release_is_attacked_by_name(days, tmp_path):
     released = as_trips(made_days(300, 1, seed=9).place, GRID, "UTC")
-    found = attack(released, trips_of(made_days(60, 3, seed=4)), attacks=["localise"], options={"localise": {"grid": GRID}})
+    library = tmp_path / "days.parquet"
+    trips_of(made_days(120, 2, seed=9)).table.write_parquet(library)
+    options = {"localise": {"grid": GRID, "library": str(library)}}
+    found = attack(released, trips_of(made_days(60, 3, seed=4)), attacks=["localise"], options=options)
+    assert 0 < found["localise.known_library"].value < 1
     assert found["localise.hmm_marginals"].chance == pytest.approx(10 / 11)
     assert found["localise.another_day"].value < found["localise.most_moves"].value
     short = released.take_points(np.arange(released.n_points) % 2 == 0)

@@ -13,6 +13,7 @@ from murmurate.core.parameters import whole
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
+from murmurate.mechanisms.plausible.library import PatternLibrary, named_library
 from murmurate.mechanisms.plausible.patterns import Labels
 from murmurate.metrics.comparison import NotMeasurable
 from murmurate.profiles.aggregate import MOST_PLACES, Aggregate
@@ -32,9 +33,13 @@ def localise(
     pairing: Any = None,
     grid: Grid | None = None,
     fakes: int = 10,
+    library: str = "",
     seed: int = 0,
 ) -> list[Score]:
-    """The registered attack: people of the originals with two full days hide among released days; pairing plays no part."""
+    """The registered attack: people of the originals with two full days hide among released days; pairing plays no part.
+
+    `library` names the public library that the release was made with, as its manifest does, for the observer who holds it.
+    """
     del pairing
     grid = grid or next((part.space for part in (released, original) if isinstance(part.space, Grid)), None)
     if grid is None or grid.n_cells > MOST_PLACES:
@@ -44,8 +49,12 @@ def localise(
         raise NotMeasurable(f"released trips are not whole days of {STEPS} steps, so nobody can hide among them")
     pool = grid.locate(released.lat, released.lng) if released.has_coordinates else released.cell
     days = daily_traces(original, grid, grid.n_cells)
+    known = named_library(library, cell_m=grid.cell_m, steps=STEPS) if library else None
+    patterns = known.label if isinstance(known, PatternLibrary) else None
     try:
-        outcomes = localise_pool(days, pool.reshape(-1, STEPS).astype(np.int32), grid, n_fakes=fakes, seed=seed)
+        outcomes = localise_pool(
+            days, pool.reshape(-1, STEPS).astype(np.int32), grid, n_fakes=fakes, library=patterns, seed=seed
+        )
     except InputError as error:
         raise NotMeasurable(str(error)) from None
     return scores(outcomes, fakes)
