@@ -59,7 +59,7 @@ class DrawnEnds:
 
 @dataclass(frozen=True, eq=False)
 class EndsPool:
-    """Triples of fine cells and hour with cumulative weights; drawing from it costs nothing."""
+    """Triples of fine cells and hour with cumulative weights, those that are alike together; drawing from it costs nothing."""
 
     source: Integers
     destination: Integers
@@ -68,8 +68,9 @@ class EndsPool:
     ways: Ways | None = None
 
     def sample(self, n: int, generator: np.random.Generator) -> DrawnEnds:
-        """`n` of them, by weight."""
-        at = np.searchsorted(self.cumulative, generator.random(n) * self.cumulative[-1], side="right")
+        """`n` of them, by weight and in the order of the pool: each stretch of it gives as many as it should, but for one."""
+        even = (np.arange(n) + generator.random()) / n
+        at = np.searchsorted(self.cumulative, even * self.cumulative[-1], side="right")
         at = np.minimum(at, len(self.cumulative) - 1)
         ways = None if self.ways is None else self.ways.take(at)
         return DrawnEnds(self.source[at], self.destination[at], self.hour[at], ways)
@@ -90,7 +91,8 @@ def independent_pool(  # noqa: PLR0917
     trip, full = np.arange(size, dtype=np.int64), np.full(size, ONE, dtype=np.int64)
     distances = {"apart": (Parts(trip, apart, full, DIAMETERS), answers["apart"])}
     weight = _weights(End(source, destination, hour), distances, answers, frame, zones, n)
-    return EndsPool(source, destination, hour, np.cumsum(weight))
+    order = np.lexsort((apart, zones.zone[destination], zones.zone[source], hour))
+    return EndsPool(source[order], destination[order], hour[order], np.cumsum(weight[order]))
 
 
 def gravity_pool(  # noqa: PLR0917
@@ -107,7 +109,7 @@ def gravity_pool(  # noqa: PLR0917
 ) -> EndsPool:
     """Draw how far trips go, then ends that far apart, then an hour; weigh them until pairs, ends and hours agree.
 
-    `inside` is the belief about ends by fine cell, `hours` that about [fine zone, hour] of either end.
+    `inside` is the belief about ends by fine cell, `hours` that about [zone, hour] of either end.
     """
     walked: Floats = np.bincount(
         frame.walked_of(np.arange(frame.grid.n_cells)), weights=inside, minlength=frame.n_walked
@@ -121,7 +123,8 @@ def gravity_pool(  # noqa: PLR0917
     if frame.hours > 1:
         by_hour = [table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12) for table in hours]
         whole = np.maximum((hours[0] + hours[1]).sum(axis=0), 1e-9)
-        given = by_hour[0][zones.zone[source]] * by_hour[1][zones.zone[destination]] / (whole / whole.sum())
+        at = zones.at(source, zones.by_hour), zones.at(destination, zones.by_hour)
+        given = by_hour[0][at[0]] * by_hour[1][at[1]] / (whole / whole.sum())
         hour = draw_within(given + 1e-12, np.arange(size, dtype=np.int64), generator)
     extra = {}
     if "ends" in answers:
@@ -130,7 +133,8 @@ def gravity_pool(  # noqa: PLR0917
         extra["ends"] = (ends, answers["ends"])
     weight = _weights(End(source, destination, hour), extra, answers, frame, zones, n)
     ways = Ways(first_y, first_x, last_y, last_x, diameter_m, length_m)
-    return EndsPool(source, destination, hour, np.cumsum(weight), ways)
+    order = np.lexsort((diameter_m, hour, zones.at(destination, zones.pairs), zones.at(source, zones.pairs)))
+    return EndsPool(source[order], destination[order], hour[order], np.cumsum(weight[order]), ways.take(order))
 
 
 def _weights(  # noqa: PLR0917

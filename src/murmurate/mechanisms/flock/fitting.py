@@ -231,8 +231,9 @@ def _pool(  # noqa: PLR0917
 
 
 def _zone_hours(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats) -> tuple[Floats, Floats]:
-    """[fine zone, hour] of both ends."""
-    by_zone: Floats = np.bincount(zones.zone, weights=cells, minlength=2**zones.fine).astype(np.float64)
+    """[zone, hour] of both ends."""
+    at = zones.at(np.arange(len(cells)), zones.by_hour)
+    by_zone: Floats = np.bincount(at, weights=cells, minlength=2**zones.by_hour).astype(np.float64)
     both = []
     for name in ("source_hour", "destination_hour"):
         if name not in answers:

@@ -104,7 +104,7 @@ class FlockModel:
         times = CANDIDATES["fine" if law.counted else "coarse"]
         candidates = law.draw(times * n, generator, ends)
         shown = parts(list(fitted.pulls), candidates, law.frame, fitted.zones, fitted.norm)
-        chosen = np.sort(resample(log_weights(shown, fitted.pulls, candidates.n), n, generator))
+        chosen = resample(log_weights(shown, fitted.pulls, candidates.n), n, generator)
         again = np.concatenate([[False], chosen[1:] == chosen[:-1]])
         order = generator.permutation(n)
         return apart_again(candidates.take(chosen), again, law.frame, generator).take(order)

@@ -12,12 +12,12 @@ from murmurate.synthesis.measure import Noise
 
 COARSE = {
     "n": 0.02,
-    "ends": 0.20,
+    "ends": 0.23,
     "places": 0.02,
-    "visits": 0.36,
-    "pairs": 0.10,
-    "diameter": 0.15,
-    "shape": 0.15,
+    "visits": 0.45,
+    "pairs": 0.06,
+    "diameter": 0.11,
+    "shape": 0.11,
 }
 """Shares of the budget where trips are few for the noise: routes are walked on blocks of cells."""
 
@@ -38,14 +38,14 @@ FINE = {
 
 COARSE_HOURS = {
     "n": 0.02,
-    "ends": 0.17,
+    "ends": 0.21,
     "places": 0.02,
-    "source_hour": 0.05,
-    "destination_hour": 0.05,
-    "visits": 0.32,
-    "pairs": 0.09,
-    "diameter": 0.14,
-    "shape": 0.14,
+    "source_hour": 0.04,
+    "destination_hour": 0.04,
+    "visits": 0.43,
+    "pairs": 0.05,
+    "diameter": 0.10,
+    "shape": 0.09,
 }
 
 FINE_HOURS = {
@@ -123,11 +123,11 @@ def depths(n: float, hours: int, part: dict[str, float], noise: Noise) -> dict[s
     def halved(name: str, trips: float, ends: int) -> int:
         return depth_of(trips, noise.part(part[name]).deviation, ends) if name in part else 0
 
-    pairs, flows = halved("pairs", n * FINER, 2), halved("flows", n * FINER, 2)
-    if hours == 1:
-        return {"fine": max(pairs, flows), "pairs": pairs, "pairs_hour": 0, "flows": flows}
-    fine = max(halved("source_hour", n / hours, 1), flows)
-    if "pairs_hour" not in part:
-        return {"fine": max(fine, pairs), "pairs": pairs, "pairs_hour": 0, "flows": flows}
-    pairs = min(pairs, fine)
-    return {"fine": fine, "pairs": pairs, "pairs_hour": min(halved("pairs_hour", n / hours, 2), pairs), "flows": flows}
+    pairs, flows, by_hour = halved("pairs", n * FINER, 2), halved("flows", n * FINER, 2), halved("source_hour", n / hours, 1)
+    pairs_hour = halved("pairs_hour", n / hours, 2)
+    fine = max(pairs, flows, by_hour)
+    by_hour = by_hour if "source_hour" in part else fine
+    if "pairs_hour" in part:  # a law over pairs and hours is made of zones that all its tables tell apart
+        fine = by_hour = max(by_hour, flows)
+        pairs, pairs_hour = min(pairs, fine), min(pairs_hour, pairs, fine)
+    return {"fine": fine, "by_hour": by_hour, "pairs": pairs, "pairs_hour": pairs_hour, "flows": flows}

@@ -62,7 +62,7 @@ def write(path: Path, fitted: Fitted, *, time_zone: str, day: str) -> None:
         "format": FORMAT,
         "space": frame.grid.spec(),
         "frame": {"block": frame.block, "reach": frame.reach, "hours": frame.hours, "max_cells": frame.max_cells},
-        "depths": {"fine": zones.fine, "pairs": zones.pairs, "pairs_hour": zones.pairs_hour, "flows": zones.flows},
+        "depths": {name: getattr(zones, name) for name in ("fine", "by_hour", "pairs", "pairs_hour", "flows")},
         "norm": fitted.norm,
         "n": fitted.n,
         "time_zone": time_zone,

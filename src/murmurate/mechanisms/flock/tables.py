@@ -32,6 +32,8 @@ class Zones:
 
     zone: Integers
     fine: int
+    by_hour: int
+    """Of the tables of either end by hour."""
     pairs: int
     pairs_hour: int
     flows: int
@@ -106,7 +108,7 @@ def end_bins(trips: End, frame: Frame, zones: Zones, wanted: set[str]) -> dict[s
     ends = trips.source, trips.destination
     for name, end in zip(("source_hour", "destination_hour"), ends, strict=True):
         if name in wanted:
-            bins[name] = (zones.zone[end] * hours + hour, 2**zones.fine * hours)
+            bins[name] = (zones.at(end, zones.by_hour) * hours + hour, 2**zones.by_hour * hours)
     if "pairs" in wanted:
         source, destination = (zones.at(end, zones.pairs) for end in ends)
         bins["pairs"] = ((source << zones.pairs) + destination, 4**zones.pairs)

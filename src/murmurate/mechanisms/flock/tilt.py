@@ -63,13 +63,10 @@ def log_weights(candidates: Mapping[str, Parts], pulls: Mapping[str, Floats], n:
 
 
 def resample(log_weight: Floats, n: int, generator: np.random.Generator) -> Integers:
-    """`n` candidates by weight, each as often as its share says up to one (systematic resampling)."""
-    weight = np.exp(log_weight - log_weight.max())
-    order = generator.permutation(len(weight))
-    cumulative = np.cumsum(weight[order])
+    """`n` candidates by weight, in order: any stretch of them gives as many as its weight says, but for one."""
+    cumulative = np.cumsum(np.exp(log_weight - log_weight.max()))
     at = (np.arange(n) + generator.random()) * (cumulative[-1] / n)
-    chosen = order[np.minimum(np.searchsorted(cumulative, at, side="right"), len(order) - 1)]
-    return generator.permutation(chosen)
+    return np.minimum(np.searchsorted(cumulative, at, side="right"), len(cumulative) - 1)
 
 
 def _stacked(tables: list[Parts], starts: Integers) -> tuple[Integers, Integers, Floats]:
