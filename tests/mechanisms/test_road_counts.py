@@ -23,7 +23,7 @@ from murmurate.mechanisms.road_counts.corridors import Corridors, successions
 from murmurate.mechanisms.road_counts.neighbourhoods import usual_counts
 from murmurate.mechanisms.road_counts.protected import public_zones, trimmed
 from murmurate.mechanisms.road_counts.settings import Bounds
-from murmurate.mechanisms.road_counts.zones import headings, zones_of_links
+from murmurate.mechanisms.road_counts.zones import zones_of_links
 from murmurate.noise import seeded
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows
@@ -190,6 +190,16 @@ def test_counts_are_consistent_and_files_tell_the_threshold(cars, tmp_path):
     assert found.tables["od"].height == 16
 
 
+def test_links_within_their_own_error_are_not_published(cars):
+    with pytest.MonkeyPatch.context() as patch:
+        module = "murmurate.mechanisms.road_counts.assemble"
+        patch.setattr(f"{module}.OWN_SIGMAS", 0.0)
+        without = counts(epsilon=20.0).apply(cars, seeded(2))
+        patch.setattr(f"{module}.OWN_SIGMAS", 2.9)
+        with_it = counts(epsilon=20.0).apply(cars, seeded(2))
+    assert set(with_it.used) < set(without.used)
+
+
 def test_empty_streets_stay_empty_at_three_deviations(cars):
     nobody = cars.take_trips(np.arange(0))
     for seed in range(3):
@@ -225,13 +235,6 @@ def test_profiles_are_believed_by_what_rises_above_the_noise():
     drowned = believe_profiles(20_000 * truth + generator.normal(0, 1e5, truth.shape), 1e5)
     assert np.ptp(drowned, axis=0).max() < 1e-9  # nobody differs from the city where noise is all there is
     assert np.allclose(believe_profiles(np.zeros((4, 24)), 1.0), 1 / 24)
-
-
-def test_headings_tell_the_two_directions_of_a_street_apart():
-    heading = headings(TOWN)
-    both = np.flatnonzero(TOWN.twin >= 0)
-    assert set(heading) == {0, 1, 2, 3}
-    assert ((heading[both] + 2) % 4 == heading[TOWN.twin[both]]).all()
 
 
 def test_zones_halve_the_traffic():

@@ -161,7 +161,7 @@ def _busiest(released: LinkFlows, original: LinkFlows | None) -> list[Busy]:
     return [
         Busy(
             _name(network, link),
-            HEADINGS[_heading(network, link)],
+            HEADINGS[network.heading[link]],
             f"{totals[link]:,.0f}",
             f"{busy_hour[link]}:00",
             f"{original.totals[link]:,.0f}" if original is not None else "",
@@ -174,10 +174,3 @@ def _busiest(released: LinkFlows, original: LinkFlows | None) -> list[Busy]:
 def _name(network: RoadNetwork, link: int) -> str:
     name = None if network.name is None else network.name[link]
     return str(name) if name else f"link {link} (class {int(network.road_class[link])})"
-
-
-def _heading(network: RoadNetwork, link: int) -> int:
-    start, end = network.link_from[link], network.link_to[link]
-    up = network.node_lat[end] - network.node_lat[start]
-    across = (network.node_lng[end] - network.node_lng[start]) * np.cos(np.radians(network.node_lat[start]))
-    return int(np.floor(np.arctan2(up, across) / (np.pi / 2) + 0.5)) % 4

@@ -92,6 +92,13 @@ def test_twins_are_the_same_street_the_other_way():
     assert ((row == 2) & (town.link_to // 6 == 2) == ~pairs).all()
 
 
+def test_the_two_directions_of_a_street_lead_opposite_ways(town):
+    both = np.flatnonzero(town.twin >= 0)
+    assert two_nodes().heading.tolist() == [0, 2]
+    assert set(town.heading.tolist()) == {0, 1, 2, 3}
+    assert ((town.heading[both] + 2) % 4 == town.heading[town.twin[both]]).all()
+
+
 def test_twins_of_parallel_streets_follow_the_geometry():
     # a straight street and a detour between the same nodes, both two-way
     network = RoadNetwork.from_arrays(

@@ -19,7 +19,7 @@ from murmurate.mechanisms.road_counts.believe import (
 )
 from murmurate.mechanisms.road_counts.corridors import Corridors, successions, turns_rad
 from murmurate.mechanisms.road_counts.tables import Reader
-from murmurate.mechanisms.road_counts.zones import HEADINGS, headings, zones_of_links
+from murmurate.mechanisms.road_counts.zones import HEADINGS, zones_of_links
 from murmurate.spaces.drives import Drives
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
@@ -53,7 +53,7 @@ def assemble(reader: Reader, *, n_zones: int, threshold_sigmas: float | None) ->
     error = error_left(totals)
     threshold = threshold_sigmas * error if threshold_sigmas else _without_invention(totals.count, SIGMAS * error, error)
     zone = zones_of_links(network, totals.count, n_zones)
-    group = zone * HEADINGS + headings(network)
+    group = zone * HEADINGS + network.heading
     hours = reader.hours(group, n_zones * HEADINGS)
     profiles = believe_profiles(hours, reader.deviation("hours", reader.bounds.hours))
     share, relative = believe_hours(totals, blocks, profiles, group, deviation=block_deviation, corridors=corridors)

@@ -8,13 +8,7 @@ from murmurate.core.space import Floats, Integers
 from murmurate.spaces.road import RoadNetwork
 
 HEADINGS = 4
-
-
-def headings(network: RoadNetwork) -> Integers:
-    """Where each link leads: 0 east, 1 north, 2 west, 3 south. Mornings go one way and evenings the other."""
-    x, y = network.index.to_xy(network.node_lat, network.node_lng)
-    angle = np.arctan2(y[network.link_to] - y[network.link_from], x[network.link_to] - x[network.link_from])
-    return np.floor(angle / (np.pi / 2) + 0.5).astype(np.int64) % HEADINGS
+"""Mornings go one way and evenings the other, so that every zone has as many hourly profiles."""
 
 
 def zones_of_links(network: RoadNetwork, traffic: Floats, n_zones: int) -> Integers:

@@ -211,6 +211,14 @@ class RoadNetwork:
         lat, lng = points_along(self.shape_offsets, self.shape_lat, self.shape_lng, links, half)
         return lat, lng
 
+    @cached_property
+    def heading(self) -> Integers:
+        """Where each link leads, from end to end: 0 east, 1 north, 2 west, 3 south."""
+        start, end = self.link_from, self.link_to
+        across = (self.node_lng[end] - self.node_lng[start]) * np.cos(np.radians(self.node_lat[start]))
+        angle = np.arctan2(self.node_lat[end] - self.node_lat[start], across)
+        return np.floor(angle / (np.pi / 2) + 0.5).astype(np.int64) % 4
+
     # -- a Space whose places are links ----------------------------------------------------------------------------
 
     def spec(self) -> str:
