@@ -26,7 +26,7 @@ from murmurate.training.sampling import Grouped, chunks, group_by_unit
 from murmurate.training.train import compiled, train
 
 MOST = 50_000
-EPOCHS = 2.0
+EPOCHS = 1.5
 
 
 def chosen_grams(found: Read, around: Neighbourhood) -> tuple[Grams, np.ndarray]:
@@ -72,10 +72,12 @@ def next_cell_scores(router: PublishedRouter | CountRouter, found: Read, around:
 def vae_losses(network: EndsVAE, params: dict, found: Read) -> dict:
     """Table 4: what the trained autoencoder costs on trips it was trained on, whole and by its parts."""
     import jax
+    import jax.numpy as jnp
 
     chosen = np.random.default_rng(1).choice(found.trips.n, min(MOST, found.trips.n), replace=False)
     columns = {"source": found.trips.sources, "destination": found.trips.destinations, "hour": found.trips.hours}
     totals = []
+    params = {name: jnp.asarray(value) for name, value in params.items()}
     cost = jax.jit(lambda columns, weight, key: plain_loss(network, params, columns, weight, key))
     for part in np.array_split(chosen, max(1, len(chosen) // 2000)):
         given = {name: values[part][:, None].astype(np.int32) for name, values in columns.items()}
@@ -169,7 +171,7 @@ def side_results(private, asked: DPLoc) -> dict:
     sizes = (around.n_cells, around.n_offsets, asked.hours)
     nets = {"feed-forward": PublishedNet(*sizes), "recurrent": RecurrentNet(*sizes)}
     blind = {
-        "": (),
+        "all": (),
         "without hour": ("hour",),
         "without destination": ("destination",),
         "without both": ("hour", "destination"),
@@ -200,6 +202,7 @@ def predicted(net, params: dict, grouped: Grouped, around: Neighbourhood, cell_m
     import jax.numpy as jnp
 
     taps = {layer.name: jnp.zeros((), jnp.float32) for layer in net.layers}
+    params = {name: jnp.asarray(value) for name, value in params.items()}
 
     @jax.jit
     def logits(columns):

@@ -25,6 +25,7 @@ NAMES = {"own": "own (default)", "as_published": "as published", "ngram": "NGRAM
 TARGETS = {500: "JSD at most .03, EMD at most 1,450 m, patterns at least 85 %",
            250: "JSD at most .05, EMD at most 1,550 m, patterns at least 70 %"}  # fmt: skip
 SETTINGS = tuple(PATTERNS)
+DATA = {"city": "the built-in city", "geolife": "Geolife"}
 WIDTH, HEIGHT, LEFT, BELOW = 460, 190, 46, 24
 CURVES = {"jsd_by_hour": ("Trip size, JSD", 0.2), "emd_by_hour_m": ("Source and destination, EMD in m", 4000)}
 
@@ -34,7 +35,8 @@ def write_page(results: list[dict], path: Path, *, delta: float) -> None:
     templates = Path(murmurate.__file__).parent / "report" / "templates"
     loader = jinja2.FileSystemLoader([str(Path(__file__).parent), str(templates)])
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    runs = [r for r in results if r["which"] != "networks"]
+    everywhere = [r for r in results if r["which"] != "networks"]
+    runs = [r for r in everywhere if r.get("data", "sf") == "sf"]
     text = environment.get_template("dp_loc_paper.html.j2").render(
         version=murmurate.__version__,
         delta=delta,
@@ -43,6 +45,7 @@ def write_page(results: list[dict], path: Path, *, delta: float) -> None:
         patterns=[pattern_row(key, runs) for key in SETTINGS],
         ends=[(key, ENDS_LOSS[key], means(of(runs, "as_published", key), "ends")) for key in SETTINGS],
         next_cell=[next_cell_row(key, runs) for key in SETTINGS],
+        elsewhere=elsewhere(everywhere),
         charts=[chart(key, kind, runs) for key in SETTINGS for kind in CURVES],
         networks=next((r for r in results if r["which"] == "networks"), None),
         missing=[f"{NAMES[w]}, {k[0]} m, epsilon {k[1]}" for k in SETTINGS for w in NAMES if len(of(runs, w, k)) < 3],
@@ -69,6 +72,20 @@ def row(key: tuple[int, int], which: str, found: list[dict]) -> SimpleNamespace:
         fit=span([r["fit_cpu_s"] for r in found], ".0f"), sample=span([r["sample_cpu_s"] for r in found], ".1f"),
         peak=span([r["peak_mib"] for r in found], ",.0f"),
     )  # fmt: skip
+
+
+def elsewhere(everywhere: list[dict]) -> list[SimpleNamespace]:
+    """Rows of the other data sets, own beside NGRAM."""
+    groups: dict[tuple, list[dict]] = {}
+    for r in everywhere:
+        if r.get("data", "sf") != "sf":
+            groups.setdefault((r["data"], r["cell_m"], r["epsilon"], r["which"]), []).append(r)
+    rows = []
+    for (data, cell_m, epsilon, which), found in sorted(groups.items()):
+        one = row((int(cell_m), int(epsilon)), which, found)
+        one.data = DATA[data]
+        rows.append(one)
+    return rows
 
 
 def pattern_row(key: tuple[int, int], runs: list[dict]) -> SimpleNamespace:

@@ -110,3 +110,21 @@ def test_an_overflowing_unit_adds_nothing():
     weight[0, 0] = np.float32(3e38)
     sums, _, _ = clipped(network, params, columns, weight, jax.random.key(1))(weight, 0.5)
     assert all(np.isfinite(np.asarray(value)).all() for value in sums.values())
+
+
+def test_a_unit_whose_activations_overflow_adds_nothing():
+    """Its inputs to inner layers are infinite, and zero times infinity would be no number."""
+    import jax
+
+    network, params, columns, weight = case("vae")
+    columns["source"][1:] = columns["source"][1:] % 14
+    columns["source"][0] = 14  # a place nobody else starts from
+    params["source.w"] = params["source.w"].at[14].set(1e30)
+    sums, squared, _ = clipped(network, params, columns, weight, jax.random.key(1))(weight, 0.5)
+    without = weight.copy()
+    without[0] = 0
+    rest, _, _ = clipped(network, params, columns, weight, jax.random.key(1))(without, 0.5)
+    assert not np.isfinite(np.asarray(squared)[0])
+    for name, value in sums.items():
+        assert np.isfinite(np.asarray(value)).all()
+        assert np.asarray(value) == pytest.approx(np.asarray(rest[name]), abs=1e-5)

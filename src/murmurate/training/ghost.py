@@ -55,13 +55,21 @@ def clipped_sum(
     (loss, given), flows = jax.value_and_grad(total, has_aux=True)(taps)
     squared = sum(_squared_norm(layer, given[layer.name], flows[layer.name]) for layer in network.layers)
     factor = jnp.minimum(1.0, clip / jnp.sqrt(jnp.maximum(squared, 1e-30)))
+    whole = jnp.isfinite(squared)
+    factor = jnp.where(whole, factor, 0.0)
+
+    def cleaned(values: Params) -> Params:
+        return {
+            name: jnp.where(whole.reshape(-1, *[1] * (array.ndim - 1)), array, jnp.zeros((), array.dtype))
+            for name, array in values.items()
+        }
+
+    # a unit whose gradient overflowed adds nothing: no single unit may turn the sum into something else than numbers,
+    # and neither zero times what it was given nor zero times what flows back is zero there
+    flows, given = jax.lax.cond(jnp.all(whole), lambda: (flows, given), lambda: (cleaned(flows), cleaned(given)))
     sums: Params = {}
     for layer in network.layers:
-        flow = flows[layer.name]
-        by_unit = (-1, *[1] * (flow.ndim - 1))
-        # a unit whose gradient overflowed adds nothing: no single unit may turn the sum into something else than numbers
-        scaled = jnp.where(jnp.isfinite(squared).reshape(by_unit), flow * factor.reshape(by_unit), 0.0)
-        sums |= _gradient(layer, given[layer.name], scaled, params)
+        sums |= _gradient(layer, given[layer.name], flows[layer.name], factor, params)
     return sums, squared, loss
 
 
@@ -100,11 +108,16 @@ def _squared_norm(layer: Layer, given: Array, flow: Array) -> Array:
     return jnp.sum(alike * jnp.einsum("ujo,uko->ujk", flat, flat), axis=(1, 2))
 
 
-def _gradient(layer: Layer, given: Array, flow: Array, params: Params) -> Params:
+def _gradient(layer: Layer, given: Array, flow: Array, factor: Array, params: Params) -> Params:
+    """The sum over units of what flows back, each unit's times its factor; the narrower side is the one that is scaled."""
     import jax.numpy as jnp
 
+    scale = jnp.repeat(factor, flow.size // flow.shape[0] // layer.width, total_repeat_length=flow.size // layer.width)[:, None]
     flat = flow.reshape(-1, layer.width)
     if layer.kind == "table":
-        return {f"{layer.name}.w": jnp.zeros_like(params[f"{layer.name}.w"]).at[given.reshape(-1)].add(flat)}
+        return {f"{layer.name}.w": jnp.zeros_like(params[f"{layer.name}.w"]).at[given.reshape(-1)].add(flat * scale)}
     inputs = given.reshape(-1, given.shape[-1])
-    return {f"{layer.name}.w": inputs.T @ flat, f"{layer.name}.b": jnp.sum(flat, axis=0)}
+    if inputs.shape[1] < layer.width:
+        return {f"{layer.name}.w": (inputs * scale).T @ flat, f"{layer.name}.b": scale[:, 0] @ flat}
+    scaled = flat * scale
+    return {f"{layer.name}.w": inputs.T @ scaled, f"{layer.name}.b": jnp.sum(scaled, axis=0)}

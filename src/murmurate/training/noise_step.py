@@ -20,11 +20,11 @@ LATTICE = 2.0**-20
 
 
 def noisy_sum(
-    sums: dict[str, NDArray[Any]], *, clip: float, noise_multiplier: float, rng: Randomness
+    sums: dict[str, NDArray[Any]], *, clip: float, noise_multiplier: float, rng: Randomness, divisor: float = 1.0
 ) -> dict[str, NDArray[np.float32]]:
     """Each entry plus noise of deviation `noise_multiplier` * `clip`, everything rounded to one public lattice.
 
-    The result is given in single precision: rounding what is noisy already is post-processing.
+    The result is given in single precision and over `divisor`: what is done to noisy sums is post-processing.
     """
     size = sum(array.size for array in sums.values())
     step = clip * LATTICE / sqrt(max(size, 1))
@@ -35,13 +35,14 @@ def noisy_sum(
     for name in sorted(sums):
         exact = np.ascontiguousarray(sums[name])
         out = np.empty(exact.shape, dtype=np.float32)
-        _add(exact.reshape(-1), drawn[at : at + exact.size], step, deviation, out.reshape(-1))
+        _add(exact.reshape(-1), drawn[at : at + exact.size], (step, deviation, divisor), out.reshape(-1))
         noisy[name] = out
         at += exact.size
     return noisy
 
 
 @njit(cache=True)
-def _add(exact: NDArray[Any], drawn: NDArray[np.float64], step: float, deviation: float, out: NDArray[np.float32]) -> None:
+def _add(exact: NDArray[Any], drawn: NDArray[np.float64], scales: tuple[float, float, float], out: NDArray[np.float32]) -> None:
+    step, deviation, divisor = scales
     for k in range(exact.size):
-        out[k] = (np.rint(exact[k] / step) + np.rint(drawn[k] * deviation)) * step
+        out[k] = (np.rint(exact[k] / step) + np.rint(drawn[k] * deviation)) * step / divisor

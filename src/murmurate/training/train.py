@@ -83,15 +83,19 @@ def train(
     for step in progress.track(range(done, plan.steps), "training", plan.steps - done):
         if kept is not None:
             kept.begin(step)
-        sums: Arrays = {name: np.zeros(value.shape, dtype=np.float64) for name, value in params.items()}
+        sums: Arrays = {}
         units = poisson_sample(grouped.n_units, plan.sampling, rng)
         for chunk in chunks(grouped, units, generator, one_gram=plan.one_gram, grams=grams):
             key = jax.random.key(int(generator.integers(2**31)))
             found_sums, _, _ = step_sum(params, chunk.columns, chunk.weight, key)
-            for name, value in found_sums.items():
-                sums[name] += np.asarray(value)
-        noisy = noisy_sum(sums, clip=plan.clip, noise_multiplier=plan.noise_multiplier, rng=rng)
-        params = optimiser.update(params, {name: value / np.float32(batch_size) for name, value in noisy.items()})
+            # one chunk is its own sum; several are added in double precision
+            sums = {
+                name: np.asarray(value) if name not in sums else np.add(sums[name], value, dtype=np.float64)
+                for name, value in found_sums.items()
+            }
+        sums = sums or {name: np.zeros_like(value) for name, value in params.items()}
+        mean = noisy_sum(sums, clip=plan.clip, noise_multiplier=plan.noise_multiplier, rng=rng, divisor=batch_size)
+        params = optimiser.update(params, mean)
         if not all(np.isfinite(value).all() for value in params.values()):
             raise MurmurateError(
                 f"training diverged in step {step + 1} of {plan.steps}: parameters are no longer finite numbers. "
