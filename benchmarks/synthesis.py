@@ -55,6 +55,8 @@ MAP_SIDE = 40
 MAPPED = (1.0, NOT_PRIVATE)
 SECOND = "second real sample"
 FIRST_SEED = 90_000
+MOST_DP_LOC = 30_000
+"""Cells; on more of them dp_loc works on cells twice as wide."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,8 @@ def mechanism(name: str, epsilon: float, grid: Grid, roads: RoadNetwork | None, 
     options: dict[str, Any] = {"epsilon": epsilon, "space": grid, "n_out": n}
     if name == "flock_roads":
         options["space"] = roads
+    if name == "dp_loc" and grid.n_cells > MOST_DP_LOC:  # its tables of moves would not fit in memory
+        options["space"] = Grid(*_box(grid), 2 * grid.cell_m)
     if name == "flock_delta":
         options["delta"] = 1e-6
     return build(name.partition("_")[0] if name.startswith("flock") else name, options)
