@@ -235,6 +235,11 @@ def test_profiles_are_believed_by_what_rises_above_the_noise():
     drowned = believe_profiles(20_000 * truth + generator.normal(0, 1e5, truth.shape), 1e5)
     assert np.ptp(drowned, axis=0).max() < 1e-9  # nobody differs from the city where noise is all there is
     assert np.allclose(believe_profiles(np.zeros((4, 24)), 1.0), 1 / 24)
+    city = 20_000 * (morning + evening)[None, :]
+    noisy = city + generator.normal(0, 5_000.0, city.shape)
+    shape, believed = city / city.sum(), believe_profiles(noisy, 5_000.0)
+    assert np.abs(believed - shape).sum() < np.abs(noisy / noisy.sum() - shape).sum()  # hours lean on their neighbours
+    assert np.abs(believe_profiles(city, 1.0) - shape).max() < 1e-4
 
 
 def test_zones_halve_the_traffic():
