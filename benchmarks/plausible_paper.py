@@ -43,7 +43,7 @@ from murmurate.profiles.days import DailyTraces, daily_traces
 from murmurate.profiles.mobility import profiles_of_rows
 from murmurate.profiles.similarity import geographic, semantic_visits
 from murmurate.spaces.grid import Grid
-from plausible_own import Scene, own, seeded
+from plausible_own import Scene, filtered, own, seeded
 from plausible_page import Page
 
 BEIJING = (39.75, 116.15, 40.10, 116.60)
@@ -320,14 +320,16 @@ def main() -> None:
         published(town_days.take(town_days.person < 120), town, "city", page)
     if "own" in parts:
         settings = {"seed": chosen.seed, "runs": chosen.runs}
+        few = {"seed": chosen.seed, "runs": 4 * chosen.runs}  # few people, so that each draw of noise tells
         built_in = named_library("city", cell_m=500, steps=72)
         if trips is not None:
             coarse = Grid(*BEIJING, 2000)
             days = with_two_days(daily_traces(trips, coarse, coarse.n_cells))
             others = others_in_beijing(trips, coarse, days)
             for library in (None, others, built_in):
-                own(Scene("Geolife", days, coarse, library), page, membership=library is not built_in, **settings)
+                own(Scene("Geolife", days, coarse, library), page, membership=library is not built_in, **few)
             seeded(Scene("Geolife", days, coarse), page)
+            filtered(Scene("Geolife", days, coarse), page)
         for library in (None, built_in):
             own(Scene("city", town_days, town, library), page, membership=True, **settings)
         seeded(Scene("city", town_days, town), page)
