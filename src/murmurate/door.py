@@ -19,6 +19,7 @@ import polars as pl
 
 from murmurate import noise, runner
 from murmurate.core.bounding import bound
+from murmurate.core.charging import charged, resumed
 from murmurate.core.guarantee import FINER, Guarantee, NoGuarantee
 from murmurate.core.internal import Internal, PairingFile
 from murmurate.core.ledger import Ledger
@@ -33,7 +34,6 @@ from murmurate.errors import (
     GuaranteeRefused,
     InputError,
     LedgerError,
-    MurmurateError,
     ParameterError,
     UnknownPopulation,
 )
@@ -149,9 +149,14 @@ def fit(
     population: str | None = None,
     override_overlap: bool = False,
     accept_no_guarantee: bool = False,
+    resume: str | None = None,
     rng: noise.Randomness | None = None,
 ) -> Release:
-    """Charge the ledger once and write a fitted model that can be sampled any number of times."""
+    """Charge the ledger once and write a fitted model that can be sampled any number of times.
+
+    Where the mechanism is resumable, an interrupted fit keeps beside the ledger what it has drawn; `resume` (the release
+    id of its charge) goes on with it under that charge, drawing no noise twice.
+    """
     if not isinstance(mechanism, Learner):
         raise ParameterError(f"{getattr(mechanism, 'name', mechanism)!r} does not learn a model; use `release` with it.")
     folder = _folder(out)
@@ -168,10 +173,12 @@ def fit(
             override_overlap=override_overlap,
             accept_no_guarantee=accept_no_guarantee,
             seeded=rng.seeded,
+            resume=resume,
         ) as internal,
     ):
         (temporary / MODEL).mkdir()
-        mechanism.fit(bound(_whole(private), guarantee.unit, rng), rng).save(temporary / MODEL)
+        kept = {"checkpoint": internal.unfinished()} if getattr(mechanism, "resumable", False) else {}
+        mechanism.fit(bound(_whole(private), guarantee.unit, rng), rng, **kept).save(temporary / MODEL)
         manifest = seal(
             temporary,
             _manifest(
@@ -184,6 +191,7 @@ def fit(
             ),
         )
     _finish(ledger, folder, internal.release_id)
+    internal.forget_unfinished()
     return Release(folder, manifest, getattr(mechanism, "space", None))
 
 
@@ -283,26 +291,22 @@ def _paid(
     override_overlap: bool,
     accept_no_guarantee: bool,
     seeded: bool,
+    resume: str | None = None,
 ) -> Iterator[Internal]:
     """Charge, then let the block read; whatever goes wrong in it says that the charge stands."""
-    internal = Internal(ledger, secrets.token_hex(8))
-    name = ledger.population_of(private.identity, population=population, create=True, override_overlap=override_overlap)
-    internal.note_source(private.identity.fingerprint)
-    for declared in getattr(mechanism, "declared_public", ()):
-        ledger.refuse_as_public(declared)
-    try:
-        ledger.charge(
-            name,
-            mechanism.guarantee(),
-            mechanism=mechanism.name,
-            parameters={**public_parameters(mechanism), **facts},
-            release_id=internal.release_id,
+    if resume is not None:
+        internal = resumed(mechanism, private.identity, ledger, facts, release_id=resume)
+    else:
+        internal = charged(
+            mechanism,
+            private.identity,
+            ledger,
+            facts,
+            population=population,
+            override_overlap=override_overlap,
             accept_no_guarantee=accept_no_guarantee,
             seeded=seeded,
         )
-    except MurmurateError:
-        internal.drop()
-        raise
     try:
         yield internal
     except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import murmurate as mm
 from diagonal_city import GRID, city
 from murmurate import noise
 from murmurate.core.events import Gaussian, PoissonGaussian
@@ -103,3 +104,25 @@ def test_a_checkpoint_of_other_parameters_is_refused(tmp_path):
     mechanism(initialiser="counts", next_cell="counts").fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
     with pytest.raises(InputError, match="other parameters"):
         mechanism(initialiser="counts", next_cell="counts", epsilon=9.0).fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
+
+
+def test_the_door_lets_an_interrupted_fit_go_on_under_its_charge(monkeypatch, tmp_path):
+    asked = mechanism()
+    with mm.Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        with monkeypatch.context() as patched:
+            counted(patched, 5)
+            with pytest.raises(Killed) as stopped:
+                mm.fit(asked, PRIVATE, ledger=ledger, out=tmp_path / "model", population="taxis")
+        charged = stopped.value.charged
+        for other, why in (({"epochs": 0.03}, "parameters"), ({"epsilon": 9.0}, "guarantee")):
+            with pytest.raises(InputError, match=why):
+                mm.fit(mechanism(**other), PRIVATE, ledger=ledger, out=tmp_path / "x", population="taxis", resume=charged)
+        with monkeypatch.context() as patched:
+            _, steps = counted(patched)
+            made = mm.fit(asked, PRIVATE, ledger=ledger, out=tmp_path / "model", population="taxis", resume=charged)
+        assert 0 < len(steps) < sum(e.times for e in asked.guarantee().events if isinstance(e, PoissonGaussian))
+        assert made.manifest.release_id == charged
+        assert [entry.what for entry in ledger.history("taxis")].count("debit") == 1
+        assert not list((ledger.internal_folder / charged).glob("unfinished*"))
+        with pytest.raises(InputError, match="finished"):
+            mm.fit(asked, PRIVATE, ledger=ledger, out=tmp_path / "again", population="taxis", resume=charged)

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 Source = Annotated[str | None, typer.Option("--in", help="The file, folder or pattern to read.")]
 Out = Annotated[Path | None, typer.Option("--out", help="The folder to make; it must not exist.")]
+Resume = Annotated[
+    str | None, typer.Option("--resume", help="Go on with an interrupted fit, by the release id its charge was told with.")
+]
 Population = Annotated[str | None, typer.Option("--population", help="Whose budget is charged.")]
 Limit = Annotated[
     str | None,
@@ -130,6 +133,7 @@ def fit(
     local_zone: LocalZone = None,
     column: Columns = None,
     strict: Strict = False,
+    resume: Resume = None,
     json: Json = False,
 ) -> None:
     """Charge the ledger once and write a model that can be sampled any number of times."""
@@ -162,6 +166,7 @@ def fit(
                 out=target,
                 population=name,
                 accept_no_guarantee=recipe.accept_no_guarantee,
+                resume=resume,
                 rng=_rng(seed),
             )
             _announce(made, book, name, json)

@@ -6,6 +6,7 @@ Private. Nothing of it is ever written into a release folder, and the pairing ca
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +16,7 @@ from murmurate.core.pseudonyms import Named
 
 PAIRING = "pairing.parquet"
 SOURCE = "source.json"
+UNFINISHED = "unfinished_fit"
 
 
 class Internal:
@@ -53,6 +55,14 @@ class Internal:
         there = (self.folder / PAIRING).is_file()
         (self.folder / PAIRING).unlink(missing_ok=True)
         return there
+
+    def unfinished(self) -> Path:
+        """Where a long fit keeps how far it got, so that it can go on under the same charge."""
+        return self.make() / UNFINISHED
+
+    def forget_unfinished(self) -> None:
+        """Delete that once the model is written."""
+        shutil.rmtree(self.folder / UNFINISHED, ignore_errors=True)
 
 
 class PairingFile:

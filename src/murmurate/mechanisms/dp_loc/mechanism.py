@@ -52,6 +52,8 @@ class DPLoc:
     emits: ClassVar[tuple[str, ...]] = ("datetime", "hour", "lat", "lng", "cell")
     paired: ClassVar[bool] = False
     local: ClassVar[bool] = False
+    resumable: ClassVar[bool] = True
+    """`fit` takes a checkpoint folder, so that the door can let an interrupted fit go on under its charge."""
     example: ClassVar[dict[str, Any]] = {"epsilon": 2.0, "space": "grid", "n_out": 1000}
 
     epsilon: float
