@@ -46,6 +46,7 @@ def test_a_file_of_trips_is_a_library(library_file):
     mechanism = plausible(library=str(library_file))
     assert isinstance(mechanism.library, PatternLibrary)
     assert len(mechanism.library.label) >= FEWEST
+    assert plausible(library=trips_of(PUBLIC)).library.mark == mechanism.library.mark
     out = mechanism.apply(trips_of(made_days(20, 2)), seeded(1))
     assert (out.n_trips, out.n_points) == (20, 20 * 72)
 
@@ -89,6 +90,7 @@ def test_without_its_file_a_marked_library_still_tells_the_promise_but_fits_noth
     ("changes", "why"),
     [
         ({"library": "nowhere.parquet"}, "cannot be read"),
+        ({"library": 5}, "a file of public trips"),
         ({"library": BUILT_IN, "variant": "as_published"}, "only variant own"),
         ({"library": PatternLibrary("a", np.zeros((FEWEST, 72), dtype=np.int16)), "steps": 48}, "72 steps"),
     ],

@@ -58,8 +58,8 @@ class Plausible:
     """Spent once by `own`, and by all attempts of `own-tested` together; without meaning for the other variants."""
     delta: float = 1e-5
     """own-tested: the chance that its test lets something pass that it should not."""
-    library: str | PatternLibrary = ""
-    """own: where rhythms of days come from, public by declaration: a file of trips, `city`, or nothing, which learns them."""
+    library: str | Trips | PatternLibrary = ""
+    """own: where rhythms of days come from, public by declaration: a file of trips, trips, `city`; nothing learns them."""
     steps: int = STEPS
     min_coverage: float = 0.8
     """Share of a day's steps that must be seen, or lie within a stay, for the day to be read."""
@@ -105,7 +105,7 @@ class Plausible:
             )
         if self.space.n_cells > MOST_CELLS:
             raise ParameterError(f"plausible takes at most {MOST_CELLS:,} cells; this grid has {self.space.n_cells:,}.")
-        if self.library:
+        if not isinstance(self.library, str) or self.library:
             self._check_library()
         whole("k", self.k, at_most=1_000_000)
         whole("delta_i", self.delta_i, at_least=0)
@@ -128,7 +128,11 @@ class Plausible:
         found = self.library
         if isinstance(found, str):
             found = named_library(found, cell_m=self.space.cell_m, steps=self.steps)
-            object.__setattr__(self, "library", found)
+        elif isinstance(found, Trips):
+            found = PatternLibrary.of(found, "trips", cell_m=self.space.cell_m, steps=self.steps)
+        elif not isinstance(found, PatternLibrary):
+            raise ParameterError(f"library is a file of public trips, trips, or city; got {found!r}.")
+        object.__setattr__(self, "library", found)
         if isinstance(found, PatternLibrary) and found.label.shape[1] != self.steps:
             raise ParameterError(f"the library's days have {found.label.shape[1]} steps; this release has {self.steps}.")
 
@@ -187,9 +191,9 @@ class Plausible:
             raise ParameterError(
                 f"only variant own learns a model that may be kept; {self.variant} is released with `release`."
             )
-        library = self.library or None
-        if isinstance(library, str):
-            raise ParameterError(f"the library {library!r} is not here; give its file to fit with it.")
+        library = self.library if isinstance(self.library, PatternLibrary) else None
+        if library is None and self.library:
+            raise ParameterError(f"the library {self.library!r} is not here; give its file to fit with it.")
         exact = gather(self.days(private), self.space)
         noisy = exact.measured(self.epsilon, rng, SHARES if library is None else LIBRARY_SHARES)
         return DayModel.fit(noisy, self.space, steps=self.steps, time_zone=private.time_zone, rng=rng, library=library)
