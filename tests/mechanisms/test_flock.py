@@ -102,7 +102,7 @@ def test_audit_and_a_twin_that_reads_one_raw_table(monkeypatch, broken):
     both = private, private.take_trips(np.arange(1, private.n_trips))
     frame = Frame(grid=GRID, block=1, reach=3, hours=1, max_cells=100)
     tracks = [reading.read(trips, frame, slot_s=60) for trips in both]
-    zones = Zones(np.arange(GRID.n_cells) * 4 // GRID.n_cells, fine=2, by_hour=0, pairs=2, pairs_hour=0, flows=2)
+    zones = Zones(np.arange(GRID.n_cells) * 4 // GRID.n_cells, fine=2, by_hour=0, pairs=2, pairs_hour=0)
     names = tuple(rules.shares(hours=1, counted=True, timed=False))
 
     def answers(side, rng):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import pi
 
 import numpy as np
 
@@ -22,8 +23,6 @@ from murmurate.synthesis.sizes import Sizes
 TRIES = 16
 COARSE_TRIES = 6
 TURNING_TRIES = 24
-CELLS_LONG = 1.15
-"""Widths of a cell that a path goes for each cell it visits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +89,7 @@ class BaseLaw:
         """Cells a trip should visit."""
         if self.sizes is not None:
             return self.sizes.sample(start, stop, hour, generator)
-        cells = np.floor(length_m / (CELLS_LONG * self.frame.walked_m) + generator.random(len(start)))
+        cells = np.floor(length_m / (cells_long(self.frame.stride) * self.frame.walked_m) + generator.random(len(start)))
         return 1 + np.minimum(cells.astype(np.int64), self.frame.max_cells)
 
     def _near(  # noqa: PLR0917
@@ -201,6 +200,11 @@ class BaseLaw:
         copies[which[twice]] = 2
         index = np.repeat(np.arange(len(y)), copies)
         return y[index], x[index], offsets + np.concatenate([[0], np.cumsum(twice)])
+
+
+def cells_long(stride: float) -> float:
+    """Widths of a cell that a path goes for each cell it enters: a line crosses 4/pi edges a width, corners save some."""
+    return pi / 4 * (1 + min(0.38 * stride, 0.3))
 
 
 def _joined(

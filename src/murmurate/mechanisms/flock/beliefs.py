@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from murmurate.core.space import Floats
@@ -14,6 +16,8 @@ GROUPS = 8
 LAYS = 8
 MANY_CELLS = 10_000
 """From here on half as many lays: noise of single cells is then far above what they hold."""
+LEFT = 0.35
+"""Of the deviation of a noisy cell, after its neighbours have been asked."""
 LAID = 0.381966
 """The golden section spreads the lays evenly, whatever their number."""
 
@@ -36,6 +40,17 @@ def believed(answer: Answer, rows: int, columns: int, prior: Floats | None = Non
         )  # fmt: skip
         mean += found.reshape(table.shape)[south:, west:] / lays
     return np.asarray(mean.ravel() * (total / max(float(mean.sum()), 1e-9)))
+
+
+def settled(answers: Mapping[str, Answer], frame: Frame) -> dict[str, Answer]:
+    """The answers, with beliefs in place of the noisy visits and ends of walked cells, and what error is left in them."""
+    visits = believed(answers["visits"], frame.rows, frame.columns)
+    ends = believed(answers["ends"], frame.rows, frame.columns, visits)
+    return {
+        **answers,
+        "visits": Answer(visits, answers["visits"].deviation * LEFT),
+        "ends": Answer(ends, answers["ends"].deviation * LEFT),
+    }
 
 
 def between_middles(walked: Floats, frame: Frame) -> Floats:

@@ -148,7 +148,7 @@ def _weights(  # noqa: PLR0917
     """Of drawn ends, so that they show the tables over ends and those given beside them."""
     size = len(drawn.source)
     asked = {name: answers[name] for name in TABLES if name in answers}
-    if "pairs" in answers:
+    if "apart" in extra:
         table = answers["pairs"].noisy.reshape(2**zones.pairs, -1)
         deviation = answers["pairs"].deviation * len(table) ** 0.5
         asked["sources"] = Answer(table.sum(axis=1), deviation)

@@ -12,12 +12,12 @@ from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.mechanisms.flock.base_law import BaseLaw
-from murmurate.mechanisms.flock.beliefs import believed, between_middles
+from murmurate.mechanisms.flock.beliefs import believed, between_middles, settled
 from murmurate.mechanisms.flock.ends_pool import EndsPool, gravity_pool, independent_pool
 from murmurate.mechanisms.flock.frame import Frame
 from murmurate.mechanisms.flock.pace import Pace, fit_pace, pace_bins
 from murmurate.mechanisms.flock.reading import read
-from murmurate.mechanisms.flock.rules import COUNT_SHARE, block_of, depths, shares, steps_counted, trips_needed
+from murmurate.mechanisms.flock.rules import COUNT_SHARE, block_of, depths, shares, steps_counted, stride_of, trips_needed
 from murmurate.mechanisms.flock.shapes import Shapes, believed_shapes
 from murmurate.mechanisms.flock.tables import Zones, parts
 from murmurate.mechanisms.flock.tilt import Answer, fit_pulls
@@ -34,10 +34,9 @@ from murmurate.synthesis.zones import zones_of_equal_mass
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
-TILTED = (
-    "apart", "pairs", "pairs_hour", "source_hour", "destination_hour", "visits", "flows", "diameter", "shape", "sizes",
-    "sizes_hour",
-)  # fmt: skip
+TILTED = ("pairs", "source_hour", "destination_hour", "visits", "ends", "diameter", "shape")
+COUNTED_TILTED = ("sizes", "sizes_hour")
+"""Where steps are counted: all else is in the law itself, and a second look at its noise would only add to it."""
 CALIBRATED = ("towards", "visits", "steps")
 CALIBRATIONS = 5
 COARSE_CALIBRATIONS = 3
@@ -46,6 +45,7 @@ ENDS_POOL = (100_000, 300_000)
 POOL = (12_000, 60_000)
 COARSE_POOL = 12_000
 UNTIMED_REACH = 7
+UNTIMED_STRIDE = 0.5
 DRAWN_ENDS = 200_000
 AT_ONCE = 100_000
 """Trips counted at a time; more at once take memory and change nothing."""
@@ -54,6 +54,7 @@ DETOUR = 0.4
 LONG_STEP = 0.1
 LITTLE = 0.02
 """Of the mean of the cells: what every cell draws a way by, so that none is closed."""
+LITTLE_NOISE = 0.7
 TURNED = 0.7
 """Power of a correction by the noisy visits of a cell, which depend on the ways through all others as well."""
 
@@ -133,7 +134,8 @@ def fit(
     reach = (
         reach_of(cell_m=grid.cell_m * block, max_speed_kmh=max_speed_kmh, slot_s=slot_s) if inside.has_time else UNTIMED_REACH
     )
-    frame = Frame(grid=grid, block=block, reach=reach, hours=hours, max_cells=max_cells)
+    stride = stride_of(grid.cell_m * block, slot_s) if inside.has_time else UNTIMED_STRIDE
+    frame = Frame(grid=grid, block=block, reach=reach, hours=hours, max_cells=max_cells, stride=stride)
     tracks = read(inside, frame, slot_s=slot_s)
     counting.tables(
         ("ends", "places", "visits", "apart", "diameter", "shape", "sizes", "sizes_hour", "towards", "steps"), tracks, frame
@@ -142,16 +144,17 @@ def fit(
     depth = depths(n, hours, counting.shares, noise)
     zone = zones_of_equal_mass(cells, rows=grid.rows, columns=grid.columns, depth=depth["fine"])
     zones = Zones(zone, **depth)
-    counting.tables(("source_hour", "destination_hour", "pairs", "pairs_hour", "flows"), tracks, frame, zones)
+    counting.tables(("source_hour", "destination_hour", "pairs", "pairs_hour"), tracks, frame, zones)
     pace = _pace(counting, inside, tracks, hours) if inside.has_time else None
     n = counting.refined_n()
     generator = rng.generator()
-    law = _base_law(counting.answers, frame, zones, cells * (n / max(cells.sum(), 1e-9)), n, counting.norm, generator)
+    answers = counting.answers if "steps" in counting.answers else settled(counting.answers, frame)
+    law = _base_law(answers, frame, zones, cells * (n / max(cells.sum(), 1e-9)), n, counting.norm, generator)
     pool = int(np.clip(2 * n, *POOL))
-    law = _calibrated(law, counting.answers, counting.norm, n, pool if law.counted else min(pool, COARSE_POOL), generator)
-    names = [name for name in TILTED if name in counting.answers]
+    law = _calibrated(law, answers, counting.norm, n, pool if law.counted else min(pool, COARSE_POOL), generator)
+    names = [name for name in (COUNTED_TILTED if law.counted else TILTED) if name in answers]
     shown = parts(names, law.draw(pool, generator), frame, zones, counting.norm)
-    pulls = fit_pulls(shown, counting.answers, n, pool)
+    pulls = fit_pulls(shown, answers, n, pool)
     return Fitted(law, zones, pulls, counting.norm, n, pace)
 
 
@@ -194,14 +197,16 @@ def _base_law(  # noqa: PLR0917
             least=1,
         )
     around = frame.around
-    visits = believed(answers["visits"], frame.rows, frame.columns)
+    visits = believed(answers["visits"], frame.rows, frame.columns) if "steps" in answers else answers["visits"].noisy
     if "towards" in answers:
         asked = answers["towards"]
         weights = starting_weights(asked.noisy.reshape(-1, around.n_offsets), asked.deviation, around)
     else:
         mean = max(visits.mean(), 1e-9)
         weights = MoveWeights(
-            straight_weights(around), ((visits + LITTLE * mean) / mean), np.ones((around.n_cells, around.n_offsets))
+            straight_weights(around, frame.stride),
+            ((visits + LITTLE * mean) / mean),
+            np.ones((around.n_cells, around.n_offsets)),
         )
     by_diameter = answers["diameter"].noisy.reshape(-1, 2)
     alike = nonnegative(by_diameter.sum(axis=0))
@@ -289,7 +294,7 @@ def _calibrated(  # noqa: PLR0917
             expected: Floats = np.asarray(shown[name].table() * (n / (pool * ONE)), dtype=np.float64)
             turned[name] = correction(answers[name].noisy, expected, answers[name].deviation)
         if "steps" not in answers:
-            little = answers["visits"].deviation / 4
+            little = answers["visits"].deviation * LITTLE_NOISE
             turned["visits"] = ((law.visits + little) / (expected + little)) ** TURNED
         law = replace(
             law,
@@ -306,12 +311,13 @@ def _table(values: Floats, around: Neighbourhood) -> Floats:
     return values.reshape(-1, around.n_offsets) if values.size > 1 else values
 
 
-def straight_weights(around: Neighbourhood) -> Floats:
-    """[relative destination, offset] a public law of steps: those that make no detour, and short ones first."""
+def straight_weights(around: Neighbourhood, stride: float) -> Floats:
+    """[relative destination, offset] a public law of steps: those that make no detour, short ones first, few over corners."""
     down, right = np.divmod(np.arange(around.n_offsets), around.side)
     step = np.stack([down - around.reach, right - around.reach]).astype(np.float64)
     far = np.hypot(*step)
     middle = relative_middles(around)
     before = np.hypot(*middle)[:, None]
     after = np.hypot(middle[0][:, None] - step[0], middle[1][:, None] - step[1])
-    return np.exp(-(far + after - before) / DETOUR) * np.where(far > 1.5, LONG_STEP, 1.0)
+    over = np.where(far > 1.5, LONG_STEP, np.where(far > 1, min(stride, 1.0), 1.0))
+    return np.exp(-(far + after - before) / DETOUR) * over

@@ -23,6 +23,8 @@ class Frame:
     """Walked cells a step may cross."""
     hours: int
     max_cells: int
+    stride: float = 0.5
+    """Walked cells between two points of a usual trip: the longer, the more often a step crosses a corner."""
 
     @cached_property
     def rows(self) -> int:

@@ -147,7 +147,7 @@ class Flock:
         return (
             f"These are synthetic trips in a public box ({self.grid.describe().rstrip('.')}): no row belongs to a person.",
             *roads,
-            "They were drawn from noisy tables of ends, distances, visits, flows and, where trips had times, hours and speeds.",
+            "They were drawn from noisy tables of ends, distances, visits, pairs and, where trips had times, hours and speeds.",
             f"Times are plausible only: hours and speeds were learned, the day ({self.day}) is fictional.",
             "Single routes and rare places are made up. What many trips share is meant to be kept and is not hidden.",
         )

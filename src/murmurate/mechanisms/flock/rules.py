@@ -25,11 +25,10 @@ FINE = {
     "n": 0.02,
     "ends": 0.09,
     "visits": 0.16,
-    "pairs": 0.20,
-    "flows": 0.06,
+    "pairs": 0.22,
     "towards": 0.12,
-    "steps": 0.20,
-    "sizes": 0.07,
+    "steps": 0.22,
+    "sizes": 0.09,
     "apart": 0.02,
     "diameter": 0.03,
     "shape": 0.03,
@@ -56,11 +55,10 @@ FINE_HOURS = {
     "pairs": 0.08,
     "pairs_hour": 0.06,
     "visits": 0.09,
-    "flows": 0.03,
     "towards": 0.11,
-    "steps": 0.17,
-    "sizes": 0.04,
-    "sizes_hour": 0.04,
+    "steps": 0.18,
+    "sizes": 0.05,
+    "sizes_hour": 0.05,
     "apart": 0.01,
     "diameter": 0.01,
     "shape": 0.01,
@@ -81,8 +79,11 @@ WORTH = 2.5
 STEPS_WORTH = 3_000.0
 """Steps and sizes are counted one by one from this many deviations (of a table with a fifth of the budget) of trips on."""
 
+USUAL_KMH = 25.0
+"""How fast trips in cities are known to go, anywhere: it tells corners crossed from edges crossed, nothing else."""
+
 FINER = 4.0
-"""Pairs and flows are told apart this much finer than tables that stand alone: pulls are shrunk bin by bin."""
+"""Pairs are told apart this much finer than tables that stand alone: pulls are shrunk bin by bin."""
 
 CANDIDATES = {"coarse": 3, "fine": 2}
 """Candidates drawn for each trip that is kept: fewer where moves are counted, as their law is nearer to the tables."""
@@ -117,17 +118,22 @@ def steps_counted(n: float, block: int, noise: Noise) -> bool:
     return block == 1 and n > STEPS_WORTH * noise.part(0.2).deviation
 
 
+def stride_of(frame_m: float, slot_s: float) -> float:
+    """Walked cells between two points of a usual trip."""
+    return USUAL_KMH / 3.6 * slot_s / frame_m
+
+
 def depths(n: float, hours: int, part: dict[str, float], noise: Noise) -> dict[str, int]:
     """How often the box is halved for the zones of each table."""
 
     def halved(name: str, trips: float, ends: int) -> int:
         return depth_of(trips, noise.part(part[name]).deviation, ends) if name in part else 0
 
-    pairs, flows, by_hour = halved("pairs", n * FINER, 2), halved("flows", n * FINER, 2), halved("source_hour", n / hours, 1)
+    pairs, by_hour = halved("pairs", n * FINER, 2), halved("source_hour", n / hours, 1)
     pairs_hour = halved("pairs_hour", n / hours, 2)
-    fine = max(pairs, flows, by_hour)
+    fine = max(pairs, by_hour)
     by_hour = by_hour if "source_hour" in part else fine
     if "pairs_hour" in part:  # a law over pairs and hours is made of zones that all its tables tell apart
-        fine = by_hour = max(by_hour, flows)
-        pairs, pairs_hour = min(pairs, fine), min(pairs_hour, pairs, fine)
-    return {"fine": fine, "by_hour": by_hour, "pairs": pairs, "pairs_hour": pairs_hour, "flows": flows}
+        fine, pairs = by_hour, min(pairs, by_hour)
+        pairs_hour = min(pairs_hour, pairs)
+    return {"fine": fine, "by_hour": by_hour, "pairs": pairs, "pairs_hour": pairs_hour}

@@ -36,7 +36,6 @@ class Zones:
     """Of the tables of either end by hour."""
     pairs: int
     pairs_hour: int
-    flows: int
 
     def at(self, cell: Integers, depth: int) -> Integers:
         return self.zone[cell] >> (self.fine - depth)
@@ -66,7 +65,7 @@ def parts(names: Iterable[str], tracks: Tracks, frame: Frame, zones: Zones | Non
     trip = np.arange(tracks.n, dtype=np.int64)
     for name, (bins, n_bins) in once.items():
         found[name] = Parts(trip, bins, np.full(tracks.n, ONE, dtype=np.int64), n_bins)
-    for name, (owner, bins, n_bins) in _spread_bins(tracks, frame, zones, wanted).items():
+    for name, (owner, bins, n_bins) in _spread_bins(tracks, frame, wanted).items():
         found[name] = Parts(*parts_of_trips(bins, owner, n_bins, norm=norm), n_bins)
     return found
 
@@ -122,9 +121,7 @@ def end_bins(trips: End, frame: Frame, zones: Zones, wanted: set[str]) -> dict[s
     return bins
 
 
-def _spread_bins(
-    tracks: Tracks, frame: Frame, zones: Zones | None, wanted: set[str]
-) -> Mapping[str, tuple[Integers, Integers, int]]:
+def _spread_bins(tracks: Tracks, frame: Frame, wanted: set[str]) -> Mapping[str, tuple[Integers, Integers, int]]:
     """Tables over which a trip spreads its weight: owner, bin, number of bins."""
     walks = tracks.walks
     trip = np.arange(tracks.n, dtype=np.int64)
@@ -140,28 +137,7 @@ def _spread_bins(
         found = grams(walks, frame.around)
         moves = move_bins(found, frame.around)
         bins |= {name: (found.trip, *moves[name]) for name in ("towards", "steps") if name in wanted}
-    if "flows" in wanted and zones is not None:
-        bins["flows"] = _flows(tracks, frame, zones)
     return bins
-
-
-def _flows(tracks: Tracks, frame: Frame, zones: Zones) -> tuple[Integers, Integers, int]:
-    """Steps from zone to zone, the zone of a walked cell being that of its middle."""
-    middle = middle_cells(frame)
-    zone = zones.at(middle, zones.flows)[tracks.walks.cells]
-    owner = tracks.walks.trip_of_cell
-    here, there = zone[:-1], zone[1:]
-    moved = (owner[1:] == owner[:-1]) & (here != there)
-    return owner[:-1], np.where(moved, (here << zones.flows) + there, -1), 4**zones.flows
-
-
-def middle_cells(frame: Frame) -> Integers:
-    """The fine cell in the middle of each walked cell."""
-    row, column = np.divmod(np.arange(frame.n_walked), frame.columns)
-    grid, half = frame.grid, frame.block // 2
-    return np.minimum(row * frame.block + half, grid.rows - 1) * grid.columns + np.minimum(
-        column * frame.block + half, grid.columns - 1
-    )
 
 
 def diameter_bin(diameter_m: Floats) -> Integers:
