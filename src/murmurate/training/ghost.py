@@ -41,9 +41,12 @@ class Network(Protocol):
 
 
 def clipped_sum(
-    network: Network, params: Params, columns: Params, weight: Array, key: Array, *, clip: float
+    network: Network, params: Params, columns: Params, weight: Array, key: Array, *, clip: float, trusting: bool = False
 ) -> tuple[Params, Array, Array]:
-    """Sum over units of clipped gradients, the squared norms before clipping, and the summed loss."""
+    """Sum over units of clipped gradients, the squared norms before clipping, and the summed loss.
+
+    `trusting` leaves out what is only needed where a norm is not finite: then the sum must not be used.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -66,7 +69,7 @@ def clipped_sum(
 
     # a unit whose gradient overflowed adds nothing: no single unit may turn the sum into something else than numbers,
     # and neither zero times what it was given nor zero times what flows back is zero there
-    flows, given = jax.lax.cond(jnp.all(whole), lambda: (flows, given), lambda: (cleaned(flows), cleaned(given)))
+    flows, given = cleaned(flows), cleaned(given)
     sums: Params = {}
     for layer in network.layers:
         sums |= _gradient(layer, given[layer.name], flows[layer.name], factor, params)

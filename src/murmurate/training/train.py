@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -111,4 +111,4 @@ def compiled(network: Any, clip: float) -> Any:
     """The clipped sum of one chunk, compiled once for each of its few shapes."""
     import jax
 
-    return jax.jit(lambda params, columns, weight, key: clipped_sum(network, params, columns, weight, key, clip=clip))
+    return jax.jit(partial(clipped_sum, network, clip=clip))
