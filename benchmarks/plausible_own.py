@@ -77,11 +77,11 @@ def own(scene: Scene, page: Page, *, seed: int, runs: int, membership: bool) -> 
             ("visit KL (sorted), as many days as people", float(np.mean(divergences))),
             ("places a day: own, real", float(np.mean([part[0] for part in sizes])), float(label_days(days.place)[2].mean())),
             ("moves a day: own, real", float(np.mean([part[1] for part in sizes])), float(real_moves)),
-            ("moves of each run", *[f"{b:.2f}" for _, b in sizes]),
+            ("moves of a run: least, greatest", *(float(pick(part[1] for part in sizes)) for pick in (min, max))),
             *((observer, *(float(part) for part in value)) for observer, value in mean.items()),
             ("mean of relinked", float(np.mean([mean[name][0] for name in RELINKED]))),
             ("worst claimed: by observer's mean", float(min(mean[name][0] for name in CLAIMED if name in mean))),
-            ("worst claimed in each run", *[f"{value:.2f}" for value in worst]),
+            ("worst claimed in a run: least, greatest", float(min(worst)), float(max(worst))),
         ],
     )
     lines = {name: (FAKES, [by_fakes[name][k] for k in FAKES]) for name in SHOWN}
