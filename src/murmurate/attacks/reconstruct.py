@@ -61,7 +61,7 @@ def attack_network(
     total = sum(len(period.origins) + len(period.destinations) for period in periods)
     found = {cue: [0.0, 0.0] for cue in CUES}
     trips = dict.fromkeys(CUES, 0.0)
-    n_trips, followed = 0, 0.0
+    n_trips, followed, shuffled = 0, 0.0, 0.0
     follower = Follower(released.network)
     generator = np.random.default_rng([seed, 29])
     for number, period in enumerate(periods):
@@ -82,6 +82,9 @@ def attack_network(
         begun, ended = follower.trips(period.count)
         shown = np.sort(generator.permutation(len(begun))[: len(period.origins)])
         followed += _near(np.column_stack([places[begun[shown]], places[ended[shown]]]), whole_trips, within_m)
+        starts, goals = (generator.permutation(side) for side in guesses["traffic"])
+        paired = min(len(starts), len(goals))
+        shuffled += _near(np.column_stack([places[starts[:paired]], places[goals[:paired]]]), whole_trips, within_m)
     total, n_trips = max(total, 1), max(n_trips, 1)
     scores: list[Score] = []
     for k, (name, what) in enumerate((("exact", "at the very junction"), (f"within_{within_m:g}m", f"within {within_m:g} m"))):
@@ -94,8 +97,9 @@ def attack_network(
             scores.append(_score(f"ends.{cue}.{name}", found[cue][k] / total, chance, total, note))
     note = "Assigns guessed origins to guessed destinations of the same and the next hour; both ends must be near."
     scores.append(_score("trips.assignment", trips["imbalance"] / n_trips, trips["traffic"] / n_trips, n_trips, note))
-    note = "Follows counts from junction to junction within an hour; both ends must be near. Chance: ends by traffic, assigned."
-    scores.append(_score("trips.paths", followed / len(drives.driven), trips["traffic"] / n_trips, len(drives.driven), note))
+    note = "Follows counts from junction to junction; both ends must be near. Chance: ends by traffic, in any pairs."
+    known = len(drives.driven)
+    scores.append(_score("trips.paths", followed / known, shuffled / known, known, note))
     scores.append(_given_away(released, drives))
     return scores
 

@@ -78,7 +78,7 @@ def curves(
         x_label,
         y_label,
         tuple((float(at), f"{value:g}") for at, value in zip(to_x, x, strict=True)),
-        tuple((float(to_y(np.array([tick]))[0]), f"{tick:.3g}") for tick in ticks),
+        tuple((float(to_y(np.array([tick]))[0]), f"{tick:,.0f}" if high >= 1000 else f"{tick:.3g}") for tick in ticks),
         tuple(lines),
         f"From the first to the last value of {x_label}: {ends}.",
     )
