@@ -9,7 +9,7 @@ import pytest
 
 from murmurate.mechanisms.plausible.model import as_trips
 from murmurate.metrics import measure
-from murmurate.report.lives import BASELINES, USAGES, are_days, lives, usage_map, visit_chart
+from murmurate.report.lives import BASELINES, USAGES, are_days, lives, similarity_charts, usage_map, visit_chart
 from murmurate.report.view import View
 from murmurate.scoring import compare
 from plausible_days import GRID, made_days, trips_of
@@ -52,6 +52,12 @@ def test_lines_stay_inside_their_frames(drawn):
             x, y = np.array(re.findall(r"[-\d.]+", series.d), dtype=float).reshape(-1, 2).T
             assert x.min() >= 45.9 and x.max() <= 390.1
             assert y.min() >= 11.9 and y.max() <= 196.1
+
+
+def test_days_that_are_the_same_are_counted_as_alike():
+    chart = similarity_charts({"released": np.zeros((5, 72), dtype=np.int32)}, 10)[0]
+    assert "1.00" in chart.words
+    assert min(float(y) for y in re.findall(r" ([\d.]+)", chart.series[0].d)) == pytest.approx(12, abs=0.2)  # all at the top
 
 
 def test_a_release_alone_shows_one_side():

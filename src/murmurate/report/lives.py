@@ -151,8 +151,8 @@ def _busiest(share: Floats) -> str:
 def similarity_charts(sides: Mapping[str, Places], n_places: int) -> list[Chart]:
     """How alike days are, up to relabelled places: a histogram, and quantiles against quantiles where there are two sides."""
     alike = {role: pair_similarities(place[:DAYS_COMPARED], n_places) for role, place in sides.items()}
-    low = float(np.floor(10 * min(np.quantile(values, 0.005) for values in alike.values())) / 10)
-    edges = (np.arange(int(STEPS * low) + 0.5 - 2, STEPS + 1, 2)) / STEPS  # similarities of single days lie on steps of one
+    low = float(np.floor(10 * min(0.9, *(np.quantile(values, 0.005) for values in alike.values()))) / 10)
+    edges = (np.arange(int(STEPS * low) - 1.5, STEPS + 2.5, 2)) / STEPS  # similarities of single days lie on steps of one
     shares = {role: 100 * np.histogram(values, edges)[0] / len(values) for role, values in alike.items()}
     means = ", ".join(f"{role} {values.mean():.2f}" for role, values in alike.items())
     steps = {role: (np.clip(np.repeat(edges, 2)[1:-1], low, 1), np.repeat(share, 2)) for role, share in shares.items()}
