@@ -27,6 +27,7 @@ def mechanism(**options):
 def small_pools(monkeypatch):
     """Fewer candidates: what is tested here does not hang on how many there are."""
     monkeypatch.setattr(fitting, "ENDS_POOL", (10_000, 10_000))
+    monkeypatch.setattr(fitting, "GRAVITY_POOL", (10_000, 10_000))
     monkeypatch.setattr(fitting, "POOL", (2_000, 2_000))
 
 

@@ -42,6 +42,7 @@ CALIBRATIONS = 5
 COARSE_CALIBRATIONS = 3
 """Where visits alone are there to turn to."""
 ENDS_POOL = (100_000, 300_000)
+GRAVITY_POOL = (80_000, 120_000)
 POOL = (12_000, 60_000)
 COARSE_POOL = 12_000
 UNTIMED_REACH = 7
@@ -228,7 +229,7 @@ def _pool(  # noqa: PLR0917
     norm: Norm,
     generator: np.random.Generator,
 ) -> EndsPool:
-    size = int(np.clip(10 * n, *ENDS_POOL))
+    size = int(np.clip(10 * n, *(ENDS_POOL if "apart" in answers else GRAVITY_POOL)))
     if "apart" in answers:
         return independent_pool(_ends(answers, frame, zones, cells, n), answers, frame, zones, n, size, generator)
     hours = _zone_hours(answers, frame, zones, cells)

@@ -15,6 +15,8 @@ ROUNDS = 15
 PAIRS = 12
 """Places along a side of each of two cells, between which distances are taken."""
 TRIES = 8
+NEAR_ENOUGH = 0.2
+"""Of the logarithm of a distance: about half of a bin's width, within which one try is as good as another."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,7 @@ class Gravity:
     def sample(self, apart_m: Floats, generator: np.random.Generator) -> tuple[Integers, Integers]:
         """Two walked cells for each distance."""
         bins = diameter_bin(apart_m)
-        reached = self._reached()
+        reached = Lying(self.near).around(self.pull, self.frame)
         cumulative = np.cumsum(reached * self.pull, axis=1)
         possible = np.flatnonzero(cumulative[:, -1] > 0)
         bins = possible[np.abs(bins[:, None] - possible).argmin(axis=1)] if len(possible) < DIAMETERS else bins
@@ -46,9 +48,6 @@ class Gravity:
         )
         return first, last
 
-    def _reached(self) -> Floats:
-        return _convolved(self.pull.reshape(self.frame.rows, -1), self.near).reshape(len(self.near), -1)
-
 
 def fit_gravity(frame: Frame, mass: Floats, apart: Floats) -> Gravity:
     """Pulls under which ends lie as `mass` says [walked cell] when distances are as `apart` says [bin]."""
@@ -56,8 +55,9 @@ def fit_gravity(frame: Frame, mass: Floats, apart: Floats) -> Gravity:
     wanted = np.maximum(mass, 0.0) / max(float(mass.sum()), 1e-12)
     share = np.maximum(apart, 0.0) / max(float(apart.sum()), 1e-12)
     pull = wanted + 1e-9
+    lying = Lying(near)
     for _ in range(ROUNDS):
-        reached = _convolved(pull.reshape(frame.rows, -1), near).reshape(len(near), -1)
+        reached = lying.around(pull, frame)
         whole = np.maximum((reached * pull).sum(axis=1), 1e-300)
         shown = pull * ((share / whole) @ reached)
         pull *= np.sqrt(wanted / np.maximum(shown, 1e-300))
@@ -83,13 +83,20 @@ def nearness(frame: Frame) -> Floats:
     return near
 
 
-def _convolved(mass: Floats, near: Floats) -> Floats:
-    """[bin, row, column] what lies at each distance of each cell."""
-    shape = near.shape[1] + mass.shape[0] - 1, near.shape[2] + mass.shape[1] - 1
-    # the law of distances is the same both ways, so correlation and convolution agree
-    spread = np.fft.irfft2(np.fft.rfft2(near, shape) * np.fft.rfft2(mass, shape), shape)
-    rows, columns = mass.shape
-    return np.maximum(spread[:, rows - 1 : 2 * rows - 1, columns - 1 : 2 * columns - 1], 0.0)
+class Lying:
+    """What lies at each distance of each cell: the same sum of masses again and again, by fast Fourier transform."""
+
+    def __init__(self, near: Floats) -> None:
+        rows, columns = near.shape[1:]
+        self.shape = rows + rows // 2, columns + columns // 2
+        self.near = np.fft.rfft2(near, self.shape)
+
+    def around(self, mass: Floats, frame: Frame) -> Floats:
+        """[bin, cell]; the law of distances is the same both ways, so correlation and convolution agree."""
+        spread = np.fft.irfft2(self.near * np.fft.rfft2(mass.reshape(frame.rows, -1), self.shape), self.shape)
+        rows, columns = frame.rows, frame.columns
+        found = np.maximum(spread[:, rows - 1 : 2 * rows - 1, columns - 1 : 2 * columns - 1], 0.0)
+        return found.reshape(len(found), -1)
 
 
 @njit(cache=True, nogil=True)
@@ -118,24 +125,28 @@ def placed(  # noqa: PLR0917
     frame: Frame, inside: Floats, first: Integers, last: Integers, apart_m: Floats, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Places in two walked cells, about as far apart as wanted: by fine density, or around the first where both are near."""
-    n = len(first)
     apart = apart_m / frame.grid.cell_m
     y, x = within(frame, fine_in(frame, inside, first, generator), generator)
-    near = apart < frame.block
-    best = np.full(n, np.inf)
     end_y, end_x = y.copy(), x.copy()
+    best = np.full(len(first), np.inf)
+    open_ = np.arange(len(first))
     for _ in range(TRIES):
-        to_y, to_x = within(frame, fine_in(frame, inside, last, generator), generator)
-        turn = 2 * np.pi * generator.random(n)
-        to_y = np.where(near, y + apart * np.sin(turn), to_y)
-        to_x = np.where(near, x + apart * np.cos(turn), to_x)
+        far, near = apart[open_], apart[open_] < frame.block
+        to_y, to_x = within(frame, fine_in(frame, inside, last[open_], generator), generator)
+        turn = 2 * np.pi * generator.random(len(open_))
+        to_y = np.where(near, y[open_] + far * np.sin(turn), to_y)
+        to_x = np.where(near, x[open_] + far * np.cos(turn), to_x)
         outside = (to_y < 0) | (to_y > frame.top[0]) | (to_x < 0) | (to_x > frame.top[1])
         to_y, to_x = np.clip(to_y, 0.0, frame.top[0]), np.clip(to_x, 0.0, frame.top[1])
-        off = np.abs(np.log(np.maximum(np.hypot(to_y - y, to_x - x), 1e-6) / np.maximum(apart, 1e-6)))
-        off = off + np.where(outside, 10.0, 0.0) + np.where(frame.walked_at(to_y, to_x) != last, 5.0, 0.0)
-        off = np.maximum(off, np.where(near, 0.0, 0.2))  # within a bin's width the first try is as good as any
-        better = off < best
-        end_y, end_x, best = np.where(better, to_y, end_y), np.where(better, to_x, end_x), np.where(better, off, best)
+        have = np.hypot(to_y - y[open_], to_x - x[open_])
+        off = np.abs(np.log(np.maximum(have, 1e-6) / np.maximum(far, 1e-6)))
+        off += np.where(outside, 10.0, 0.0) + np.where(frame.walked_at(to_y, to_x) != last[open_], 5.0, 0.0)
+        better = off < best[open_]
+        which = open_[better]
+        end_y[which], end_x[which], best[which] = to_y[better], to_x[better], off[better]
+        open_ = open_[best[open_] > NEAR_ENOUGH]
+        if len(open_) == 0:
+            break
     return y, x, end_y, end_x
 
 
