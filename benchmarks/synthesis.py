@@ -206,7 +206,7 @@ def cells_of(name: str, options: argparse.Namespace, roads: RoadNetwork | None, 
     for kind in kinds:
         if kind == "flock_roads" and roads is None:
             continue
-        for epsilon in (*(data.epsilon or options.epsilon), NOT_PRIVATE):
+        for epsilon in data.epsilon or (*options.epsilon, NOT_PRIVATE):
             if repeat < (1 if epsilon == NOT_PRIVATE else min(data.repeats or options.repeats, options.repeats)):
                 yield kind, epsilon
 
