@@ -7,6 +7,7 @@ from murmurate.mechanisms.flock.beliefs import believed, between_middles
 from murmurate.mechanisms.flock.ends_pool import EndsPool, Ways
 from murmurate.mechanisms.flock.frame import Frame
 from murmurate.mechanisms.flock.gravity import fit_gravity, nearness, placed
+from murmurate.mechanisms.flock.pace import FARS, SPEEDS, fit_pace
 from murmurate.mechanisms.flock.shapes import Shapes, believed_shapes
 from murmurate.mechanisms.flock.tables import APART_EDGES, DIAMETERS, LENGTH_EDGES, SHAPES, diameter_bin
 from murmurate.mechanisms.flock.tilt import Answer, resample
@@ -92,6 +93,14 @@ def test_no_noise_alone_makes_trips_long():
     _, _, long = shapes.draw(20_000, rng())
     true = Shapes(diameter.sum(axis=1) + 1e-9, shape + 1e-9).draw(20_000, rng())[2]
     assert 0.8 < long.mean() / true.mean() < 1.35
+
+
+def test_no_noise_alone_makes_trips_slow():
+    far = np.zeros((FARS, SPEEDS))
+    far[1:4, 7:9] = 500
+    noisy = far.ravel() + rng().laplace(size=far.size) * 25
+    pace = fit_pace(Answer(noisy, 25 * 2**0.5), Answer(rng().laplace(size=24 * SPEEDS) * 50, 50 * 2**0.5), 24)
+    assert pace.table[:, :, :6].sum() < 0.02 * pace.table.sum()
 
 
 def test_beliefs_lie_nearer_than_the_noise_and_keep_the_total():

@@ -10,12 +10,14 @@ GROUP_SIZE = 12
 """Counts from which a relative error is estimated at least."""
 
 
-def shrink(noisy: Floats, prior: Floats, *, deviation: float, groups: int = 1) -> Floats:
+def shrink(noisy: Floats, prior: Floats, *, deviation: float, groups: int = 1, scaled: bool = False) -> Floats:
     """Non-negative posterior means of counts with a known noise deviation, summing to the noisy total.
 
     The prior is right up to a relative error that is estimated from the noisy counts themselves (how much they vary
     around it beyond the noise), so nothing has to be tuned: without signal the prior stays, with much of it the counts.
     With `groups` that error is estimated apart for counts of similar size, because few large ones would speak for all.
+    A sum that falls short of the total is made up by one amount for all counts, or (`scaled`) in proportion to them, so that
+    bins which should be empty stay so.
 
     >>> np.round(shrink(np.array([100.0, 0, 50]), np.array([50.0, 50, 50]), deviation=1.0))
     array([100.,   0.,  50.])
@@ -27,7 +29,10 @@ def shrink(noisy: Floats, prior: Floats, *, deviation: float, groups: int = 1) -
         return nonnegative(noisy)
     mean = prior * (total / prior.sum())
     believed = _prior_variance(noisy, mean, deviation, max(1, min(groups, noisy.size // GROUP_SIZE)))
-    return nonnegative(mean + believed / (believed + deviation**2) * (noisy - mean), total=total)
+    found = mean + believed / (believed + deviation**2) * (noisy - mean)
+    if scaled and 0 < found.sum() < total:
+        found *= total / found.sum()
+    return nonnegative(found, total=total)
 
 
 def _prior_variance(noisy: Floats, mean: Floats, deviation: float, groups: int) -> Floats:

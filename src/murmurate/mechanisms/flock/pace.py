@@ -21,6 +21,8 @@ GROWTH = 1.6
 FAR_STEP = 3
 """Bins of diameter that share a row."""
 FARS = DIAMETERS // FAR_STEP
+CLEAR = 3.0
+"""Deviations of noise above which a speed is taken to occur at all."""
 SECOND_US = 1_000_000
 LONGEST_S = 12 * 3600.0
 
@@ -59,14 +61,19 @@ def far_bin(diameter_m: Floats) -> Integers:
 def fit_pace(by_far: Answer, by_hour: Answer | None, hours: int) -> Pace:
     """Speeds by distance, turned by how much faster or slower each hour is than all of them."""
     far, deviation = by_far.noisy.reshape(FARS, SPEEDS), by_far.deviation
-    alike = shrink(far.sum(axis=0), np.ones(SPEEDS), deviation=deviation * FARS**0.5) + 1e-3
+    alike = far.sum(axis=0)
+    # a few slow trips that are none would make the mean duration many times what it is
+    clear = alike > np.minimum(CLEAR * deviation * FARS**0.5, alike.max())
+    alike = np.where(clear, alike, 0.0) + 1e-3 if clear.any() else np.where(alike == alike.max(), 1.0, 1e-3)
     rows = np.maximum(far.sum(axis=1), 1e-3)
-    believed = shrink(far, rows[:, None] * alike / alike.sum(), deviation=deviation) + 1e-3 * alike / alike.sum()
+    prior = rows[:, None] * alike / alike.sum()
+    believed = shrink(far, prior, deviation=deviation, scaled=True) + 1e-3 * alike / alike.sum()
+    believed = np.minimum(believed, np.where(alike > 1e-2, np.inf, prior))
     factor = np.ones((hours, SPEEDS))
     if by_hour is not None:
         noisy = by_hour.noisy.reshape(hours, SPEEDS)
         prior = np.maximum(noisy.sum(axis=1), 1e-3)[:, None] * alike / alike.sum()
-        shown = shrink(noisy, prior, deviation=by_hour.deviation)
+        shown = shrink(noisy, prior, deviation=by_hour.deviation, scaled=True)
         # speeds that hardly occur are turned by no more than noise could not have done alone
         factor = (shown + by_hour.deviation) / (prior + by_hour.deviation)
     return Pace(believed[:, None, :] * factor[None])

@@ -90,12 +90,12 @@ def believed_shapes(diameter: Answer, shape: Answer) -> Shapes:
     """Both noisy tables: diameters shrunk towards smooth ones, ratios towards those of all diameters."""
     by_diameter = diameter.noisy.reshape(-1, 2).sum(axis=1)
     smooth = np.convolve(np.pad(by_diameter, 2, mode="edge"), [1 / 9, 2 / 9, 3 / 9, 2 / 9, 1 / 9], mode="valid")
-    believed = shrink(by_diameter, np.maximum(smooth, 0.0) + 1e-6, deviation=diameter.deviation * 2**0.5)
+    believed = shrink(by_diameter, np.maximum(smooth, 0.0) + 1e-6, deviation=diameter.deviation * 2**0.5, scaled=True)
     noisy = shape.noisy.reshape(ROWS, len(APART_EDGES) + 1, len(LENGTH_EDGES) + 1)
     rows = nonnegative(by_diameter).reshape(ROWS, SHAPE_STEP).sum(axis=1)
     ratios = nonnegative(noisy.sum(axis=0))
     prior = rows[:, None, None] * (ratios / max(ratios.sum(), 1e-9))[None] + 1e-6
-    return Shapes(believed + 1e-9, shrink(noisy, prior, deviation=shape.deviation) + 1e-3 * prior)
+    return Shapes(believed + 1e-9, shrink(noisy, prior, deviation=shape.deviation, scaled=True) + 1e-3 * prior)
 
 
 def _apart_ratio(column: Integers, generator: np.random.Generator) -> Floats:
