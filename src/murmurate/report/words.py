@@ -174,7 +174,7 @@ KEY_ATTACKS = {
     "reidentify.timed.top1_k1": "Trip found by 1 known point and time",
     "average.found_10": "Place found by averaging 10 reports",
     "reconstruct.ends.imbalance.exact": "Trip ends found from counts of links",
-    "reconstruct.trips.assignment": "Trips rebuilt from counts of links",
+    "reconstruct.trips.paths": "Trips rebuilt from counts of links",
 }
 """The results of attacks that a comparison shows first; of any other attack it shows the first result."""
 
