@@ -13,6 +13,7 @@ from synthesis import COLUMNS, DATA, HIGHER, MAP_SIDE, NOT_PRIVATE, SECOND
 
 LEVELS = 9
 """Steps of ink in a map; one path each keeps the page small."""
+ORDER = (SECOND, "flock", "flock_delta", "flock_roads", "dp_loc", "ngram")
 NAMES = {"flock_delta": "flock, delta 1e-6", "flock_roads": "flock on roads"}
 
 
@@ -46,7 +47,7 @@ def _dataset(name: str, rows: list[dict[str, Any]]) -> SimpleNamespace:
     for row in rows:
         if row["kind"] != "originals":
             grouped[row["kind"], row["epsilon"]].append(row)
-    order = sorted(grouped, key=lambda key: (key[0] != SECOND, key[1], list(grouped).index(key)))
+    order = sorted(grouped, key=lambda key: (key[1], ORDER.index(key[0])))
     columns = [column for column in COLUMNS if any(column in row["scores"] for row in rows)]
     best = {epsilon: _best(grouped, epsilon, columns) for epsilon in {key[1] for key in order}}
     table = [_row(key, grouped[key], columns, best[key[1]]) for key in order]
@@ -94,11 +95,13 @@ def _name(kind: str, epsilon: float) -> str:
 def _number(value: float) -> str:
     if np.isnan(value):
         return ""
-    return f"{value:,.0f}" if abs(value) >= 10 else f"{value:.4f}" if abs(value) < 0.1 else f"{value:.3f}"
+    if abs(value) >= 1:
+        return f"{value:,.0f}" if abs(value) >= 10 else f"{value:.2f}"
+    return f"{value:.4f}" if abs(value) < 0.1 else f"{value:.3f}"
 
 
-def _map_order(row: dict[str, Any]) -> tuple[int, float]:
-    return {"originals": 0, SECOND: 1}.get(row["kind"], 2), row["epsilon"]
+def _map_order(row: dict[str, Any]) -> tuple[float, int]:
+    return row["epsilon"], -1 if row["kind"] == "originals" else ORDER.index(row["kind"])
 
 
 def _map(row: dict[str, Any]) -> SimpleNamespace:
