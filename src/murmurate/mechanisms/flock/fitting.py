@@ -17,7 +17,16 @@ from murmurate.mechanisms.flock.ends_pool import EndsPool, gravity_pool, indepen
 from murmurate.mechanisms.flock.frame import Frame
 from murmurate.mechanisms.flock.pace import Pace, fit_pace, pace_bins
 from murmurate.mechanisms.flock.reading import read
-from murmurate.mechanisms.flock.rules import COUNT_SHARE, block_of, depths, shares, steps_counted, stride_of, trips_needed
+from murmurate.mechanisms.flock.rules import (
+    COUNT_SHARE,
+    block_of,
+    depths,
+    shapes_weighed,
+    shares,
+    steps_counted,
+    stride_of,
+    trips_needed,
+)
 from murmurate.mechanisms.flock.shapes import Shapes, believed_shapes
 from murmurate.mechanisms.flock.tables import Zones, parts
 from murmurate.mechanisms.flock.tilt import Answer, fit_pulls
@@ -37,6 +46,8 @@ if TYPE_CHECKING:
 TILTED = ("pairs", "source_hour", "destination_hour", "visits", "ends", "diameter", "shape")
 COUNTED_TILTED = ("sizes", "sizes_hour")
 """Where steps are counted: all else is in the law itself, and a second look at its noise would only add to it."""
+SHAPES = ("diameter", "shape")
+"""What such trips are weighed by as well, where `rules.shapes_weighed`."""
 CALIBRATED = ("towards", "visits", "steps")
 CALIBRATIONS = 5
 COARSE_CALIBRATIONS = 3
@@ -153,7 +164,10 @@ def fit(
     law = _base_law(answers, frame, zones, cells * (n / max(cells.sum(), 1e-9)), n, counting.norm, generator)
     pool = int(np.clip(2 * n, *POOL))
     law = _calibrated(law, answers, counting.norm, n, pool if law.counted else min(pool, COARSE_POOL), generator)
-    names = [name for name in (COUNTED_TILTED if law.counted else TILTED) if name in answers]
+    tilted: tuple[str, ...] = TILTED
+    if law.counted:
+        tilted = COUNTED_TILTED + (SHAPES if shapes_weighed(n, frame.n_walked, noise) else ())
+    names = [name for name in tilted if name in answers]
     shown = parts(names, law.draw(pool, generator), frame, zones, counting.norm)
     pulls = fit_pulls(shown, answers, n, pool)
     return Fitted(law, zones, pulls, counting.norm, n, pace)

@@ -79,6 +79,10 @@ WORTH = 2.5
 STEPS_WORTH = 3_000.0
 """Steps and sizes are counted one by one from this many deviations (of a table with a fifth of the budget) of trips on."""
 
+SHAPES_WORTH = 10_000.0
+"""Up to this many deviations of trips, trips made of counted steps are weighed by how far and how long they go as well: the
+fewer trips, the more their steps err together. Beyond it a second look at noisy lengths takes more than it gives."""
+
 USUAL_KMH = 25.0
 """How fast trips in cities are known to go, anywhere: it tells corners crossed from edges crossed, nothing else."""
 
@@ -116,6 +120,11 @@ def block_of(grid: Grid, n: float, noise: Noise) -> int:
 def steps_counted(n: float, block: int, noise: Noise) -> bool:
     """Whether steps and sizes get tables; few trips are better told by how far and how long they go."""
     return block == 1 and n > STEPS_WORTH * noise.part(0.2).deviation
+
+
+def shapes_weighed(n: float, n_cells: int, noise: Noise) -> bool:
+    """Whether trips of counted steps are weighed by their shapes too: where trips are few for the noise or for the cells."""
+    return n < SHAPES_WORTH * noise.part(0.2).deviation or n < n_cells
 
 
 def stride_of(frame_m: float, slot_s: float) -> float:
