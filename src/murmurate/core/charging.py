@@ -27,9 +27,9 @@ def charged(
     internal = Internal(ledger, secrets.token_hex(8))
     name = ledger.population_of(identity, population=population, create=True, override_overlap=override_overlap)
     internal.note_source(identity.fingerprint)
-    for declared in getattr(mechanism, "declared_public", ()):
-        ledger.refuse_as_public(declared)
     try:
+        for declared in getattr(mechanism, "declared_public", ()):
+            ledger.refuse_as_public(declared)
         ledger.charge(
             name,
             mechanism.guarantee(),
