@@ -195,7 +195,7 @@ def main() -> None:
     if options.html:
         from dp_loc_page import write_page
 
-        write_page(results, options.html, delta=DELTA)
+        write_page(json.loads(json.dumps(results)), options.html, delta=DELTA)  # as a file has them, whoever ran them
         print(options.html)
 
 
