@@ -11,7 +11,8 @@ from murmurate.attacks.audit import _bound, audit, audit_per_metre, copies, runs
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.geoind import GeoIndistinguishability
-from murmurate.noise import gaussian_integers, laplace_integers, planar_laplace, seeded
+from murmurate.noise import laplace_integers, planar_laplace, seeded
+from murmurate.noise.discrete import discrete_gaussian
 from murmurate.spaces.sphere import great_circle_m
 
 N = 40_000
@@ -124,8 +125,8 @@ def test_gaussian_noise_is_judged_at_its_delta():
     scale = 2.7  # enough for (1, 0.001) by the exact curve of the Gaussian mechanism
     claim = stats.norm.cdf(0.5 / scale - epsilon * scale) - np.exp(epsilon) * stats.norm.cdf(-0.5 / scale - epsilon * scale)
     assert claim < delta
-    assert audit(counts(1, scale, gaussian_integers), n=N, rng=seeded(4), delta=delta).value <= epsilon
-    assert audit(counts(1, scale / 3, gaussian_integers), n=N, rng=seeded(4), delta=delta).value > epsilon
+    assert audit(counts(1, scale, discrete_gaussian), n=N, rng=seeded(4), delta=delta).value <= epsilon
+    assert audit(counts(1, scale / 3, discrete_gaussian), n=N, rng=seeded(4), delta=delta).value > epsilon
 
 
 def test_equal_inputs_give_no_bound():

@@ -76,12 +76,6 @@ def test_an_hour_is_enough_for_the_hours_but_not_for_durations(original):
     assert found["time_of_day.points_jsd"].value == 0
 
 
-def test_a_wrong_hour_is_refused(original):
-    table = original.table.with_columns(hour=pl.lit(24)).drop("datetime")
-    with pytest.raises(InputError, match="hours are 0 to 23"):
-        evaluate(Trips(table, space=GRID), original, metrics=["trip_size"])
-
-
 def test_cells_alone_are_measured_at_their_centres(original):
     cells = drawn(original)
     found = evaluate(cells, original, pairing=np.arange(original.n_trips), metrics=["visits", "patterns", "hausdorff"])

@@ -108,13 +108,13 @@ class Side:
         An `hour` column has the last word: where visits were merged, it was taken while their durations were known.
         """
         if "hour" in self.trips.columns:
-            return _most_frequent_hour(_checked_hours(self.trips.table["hour"].to_numpy()), self.offsets)
+            return _most_frequent_hour(np.ascontiguousarray(self.trips.table["hour"].to_numpy()), self.offsets)
         return _most_frequent_hour(self.point_hour, self.offsets)
 
     @cached_property
     def point_hour(self) -> Integers:
         """Local hour of each point."""
-        return _checked_hours(self.trips.local_hour)
+        return np.ascontiguousarray(self.trips.local_hour)
 
     @cached_property
     def length_m(self) -> Floats:
@@ -223,14 +223,6 @@ def trip_lengths(lat: Floats, lng: Floats, offsets: Integers) -> Floats:
         for point in range(offsets[trip] + 1, offsets[trip + 1]):
             lengths[trip] += step_m(lat[point - 1], lng[point - 1], lat[point], lng[point])
     return lengths
-
-
-def _checked_hours(hour: Integers) -> Integers:
-    wrong = (hour < 0) | (hour > 23)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise InputError([Fault(f"hours are 0 to 23; found {hour[row]}", row=row, column="hour")])
-    return np.ascontiguousarray(hour)
 
 
 @njit(cache=True, nogil=True)
