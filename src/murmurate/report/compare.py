@@ -19,7 +19,7 @@ from murmurate.report.render import render, write_page
 from murmurate.report.score_rows import BETTER, number, row
 from murmurate.report.traffic_maps import TrafficMap, comparison_maps
 from murmurate.report.view import View
-from murmurate.report.words import KEY, KEY_ATTACKS, KEY_WORDS, NETWORK_KEY_WORDS, part_words
+from murmurate.report.words import DAY_KEY_WORDS, KEY_ATTACKS, KEY_WORDS, NETWORK_KEY_WORDS, key_words, part_words
 from murmurate.scoring import Evaluation
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows
@@ -108,11 +108,11 @@ def write_comparison(
 
 
 def score_tables(entries: Sequence[Entry]) -> list[Table]:
-    """Key scores in the order a reader asks for them: one table of the releases of trips, one of those of networks."""
+    """Key scores in the order a reader asks for them: a table of the releases of trips, of whole days, and of networks."""
     tables = []
-    for words in ({name: KEY_WORDS[name] for name in KEY}, NETWORK_KEY_WORDS):
+    for words in (KEY_WORDS, DAY_KEY_WORDS, NETWORK_KEY_WORDS):
         judged = [(entry, _by_name(entry.evaluation)) for entry in entries]
-        judged = [(entry, scores) for entry, scores in judged if words.keys() & scores.keys()]
+        judged = [(entry, scores) for entry, scores in judged if key_words(scores) is words]
         if judged:
             found = [scores for _, scores in judged]
             names = {name: label for name, label in words.items() if any(name in scores for scores in found)}

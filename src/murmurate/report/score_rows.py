@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from murmurate.core.score import Score
-from murmurate.report.words import FAMILIES, FOLDED, KEY, KEY_WORDS, MEANINGS, NETWORK_KEY_WORDS, NETWORK_MEANINGS, part_words
+from murmurate.report.words import FAMILIES, FOLDED, MEANINGS, NETWORK_MEANINGS, key_words, part_words
 
 _STATISTICS = (".sd", ".min", ".max", ".sum")
 _SHARES = ("jsd", "total_variation", "coverage", "overlap", "f1", "true_positives", "trip_size", "_similarity")
@@ -102,9 +102,10 @@ def attacks(scores: Iterable[Score]) -> list[Group]:
 def key_rows(scores: Sequence[Score], wanted: int = 6) -> list[Row]:
     """The first scores a reader should see."""
     by_name = {score.name: score for score in scores}
-    words = {name: KEY_WORDS[name] for name in KEY} | NETWORK_KEY_WORDS
     found = [
-        row(by_name[name], label) for name, label in words.items() if name in by_name and math.isfinite(by_name[name].value)
+        row(by_name[name], label)
+        for name, label in key_words(by_name).items()
+        if name in by_name and math.isfinite(by_name[name].value)
     ]
     if "od_emd" in by_name:  # the same question without the hour adds nothing where the hour is known
         found = [item for item in found if item.name != "od_emd_whole"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from murmurate.core.guarantee import DP, GeoInd, Guarantee, KAnonymity, PlausibleDeniability
@@ -122,24 +123,6 @@ PARTS = {
     "greatest": "farthest moved point",
 }
 
-KEY = (
-    "visits.jsd",
-    "od_emd",
-    "od_emd_whole",
-    "length.relative_mean_change",
-    "duration.relative_mean_change",
-    "trip_size",
-    "time_of_day.departures_jsd",
-    "top_places.coverage_50",
-    "range_queries",
-    "patterns.f1_100",
-    "hausdorff_nearest.mean",
-    "point_displacement.average.mean",
-    "day_visits.top50_coverage",
-    "day_mobility.moves_similarity",
-)
-"""The scores a reader sees first, in this order, where they were measured."""
-
 KEY_WORDS = {
     "visits.jsd": "Difference of the maps of visits",
     "od_emd": "Flows misplaced by, hour by hour",
@@ -153,9 +136,16 @@ KEY_WORDS = {
     "patterns.f1_100": "Kept of the 100 most frequent routes",
     "hausdorff_nearest.mean": "Mean distance to the nearest original trip",
     "point_displacement.average.mean": "Points moved by, on average",
+}
+"""The scores a reader sees first, in this order, where they were measured."""
+
+DAY_KEY_WORDS = {
+    "day_visits.kl": "Whole days: difference of visits, busiest place first",
     "day_visits.top50_coverage": "Whole days: kept of the 50 most visited cells",
+    "day_mobility.visits_similarity": "Whole days: likeness of visits by part of the day",
     "day_mobility.moves_similarity": "Whole days: likeness of moves between places",
 }
+"""The same for releases of whole days, of which lengths or durations of trips say nothing."""
 
 NETWORK_KEY_WORDS = {
     "network_length.lost": "Roads lost, by length",
@@ -168,6 +158,17 @@ NETWORK_KEY_WORDS = {
     "network_speeds.relative_error": "Error of speeds",
 }
 """The same for releases of networks."""
+
+
+def key_words(measured: Container[str]) -> dict[str, str]:
+    """The scores a reader sees first for a release with these scores: of whole days, of trips, or of a network.
+
+    Trips that kept their originals stay trips, even where whole days can be made of them again.
+    """
+    if any(name in measured for name in DAY_KEY_WORDS) and "point_displacement.average.mean" not in measured:
+        return DAY_KEY_WORDS
+    return next((words for words in (KEY_WORDS, NETWORK_KEY_WORDS) if any(name in measured for name in words)), {})
+
 
 KEY_ATTACKS = {
     "reidentify.places.top1_k4": "Trip found by 4 known points",
