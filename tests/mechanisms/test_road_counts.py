@@ -16,7 +16,7 @@ from murmurate.core.guarantee import Unit
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.road_counts import RoadCounts, tables
-from murmurate.mechanisms.road_counts.believe import believe_profiles
+from murmurate.mechanisms.road_counts.believe import _smooth_day, believe_profiles
 from murmurate.mechanisms.road_counts.budget import Spread, budget_of
 from murmurate.mechanisms.road_counts.contributions import ONE, Contributions, noisy
 from murmurate.mechanisms.road_counts.corridors import Corridors, successions
@@ -284,3 +284,18 @@ def test_san_francisco_in_two_days(data_dir):
     found = RoadCounts(epsilon=1.0, space=network, unit="trip").apply(few, seeded(1))
     top = np.argsort(-truth)[:1000]
     assert np.corrcoef(found.totals[top], truth[top])[0, 1] > 0.8
+
+
+def test_day_and_night_stand_apart_where_single_hours_drown_in_noise():
+    hours = np.arange(24)
+    true = 3000 + 2500 * np.sin((hours - 7) / 24 * 2 * np.pi)
+    generator = np.random.default_rng(5)
+    errors, flat = [], np.abs(true - true.mean()).mean()
+    for _ in range(40):
+        seen = true + 900 * generator.standard_normal(24)
+        errors.append(np.abs(_smooth_day(seen, 900.0) - true).mean())
+        assert _smooth_day(seen, 900.0).sum() == pytest.approx(seen.sum())
+    assert np.mean(errors) < 0.6 * 900 * np.sqrt(2 / np.pi) and max(errors) < flat / 2
+    nothing = np.ptp(_smooth_day(900 * generator.standard_normal(24), 900.0))
+    assert nothing < 1500, "noise alone shows next to no hours"
+    assert np.allclose(_smooth_day(true, 1e-6), true)
