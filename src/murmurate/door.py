@@ -295,7 +295,7 @@ def _paid(
 ) -> Iterator[Internal]:
     """Charge, then let the block read; whatever goes wrong in it says that the charge stands."""
     if resume is not None:
-        internal = resumed(mechanism, private.identity, ledger, facts, release_id=resume)
+        internal = resumed(mechanism, private.identity, ledger, facts, release_id=resume, seeded=seeded)
     else:
         internal = charged(
             mechanism,

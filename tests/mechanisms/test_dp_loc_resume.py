@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 import murmurate as mm
@@ -12,6 +14,7 @@ from murmurate.errors import InputError
 from murmurate.mechanisms.dp_loc import DPLoc, budget, fitting
 from murmurate.mechanisms.dp_loc.budget import budget_of
 from murmurate.training import train as training
+from murmurate.training.stages import Stages
 
 PRIVATE = city(40)
 
@@ -117,6 +120,9 @@ def test_the_door_lets_an_interrupted_fit_go_on_under_its_charge(monkeypatch, tm
         for other, why in (({"epochs": 0.03}, "parameters"), ({"epsilon": 9.0}, "guarantee")):
             with pytest.raises(InputError, match=why):
                 mm.fit(mechanism(**other), PRIVATE, ledger=ledger, out=tmp_path / "x", population="taxis", resume=charged)
+        with pytest.raises(InputError, match="seeded"):
+            again = {"ledger": ledger, "out": tmp_path / "x", "population": "taxis", "resume": charged}
+            mm.fit(asked, PRIVATE, **again, rng=noise.seeded(1))
         with monkeypatch.context() as patched:
             _, steps = counted(patched)
             made = mm.fit(asked, PRIVATE, ledger=ledger, out=tmp_path / "model", population="taxis", resume=charged)
@@ -126,3 +132,24 @@ def test_the_door_lets_an_interrupted_fit_go_on_under_its_charge(monkeypatch, tm
         assert not list((ledger.internal_folder / charged).glob("unfinished*"))
         with pytest.raises(InputError, match="finished"):
             mm.fit(asked, PRIVATE, ledger=ledger, out=tmp_path / "again", population="taxis", resume=charged)
+
+
+def test_only_what_kept_its_noise_goes_on(monkeypatch, tmp_path):
+    asked, other = mechanism(), mm.Flock(epsilon=1.0, space=GRID)
+    with mm.Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        with monkeypatch.context() as patched:
+            counted(patched, 5)
+            with pytest.raises(Killed) as stopped:
+                mm.fit(asked, PRIVATE, ledger=ledger, out=tmp_path / "model", population="taxis")
+        with pytest.raises(InputError, match="noise again"):
+            mm.fit(other, PRIVATE, ledger=ledger, out=tmp_path / "model", population="taxis", resume=stopped.value.charged)
+        shutil.rmtree(ledger.internal_folder / stopped.value.charged / "unfinished_fit")
+        with pytest.raises(InputError, match="nothing is kept"):
+            mm.fit(asked, PRIVATE, ledger=ledger, out=tmp_path / "model", population="taxis", resume=stopped.value.charged)
+
+
+def test_two_processes_never_work_at_one_fit(tmp_path):
+    with Stages(tmp_path, {}), pytest.raises(InputError, match="another process"), Stages(tmp_path, {}):
+        pass
+    with Stages(tmp_path, {}):
+        assert tmp_path.is_dir()

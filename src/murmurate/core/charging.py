@@ -45,14 +45,22 @@ def charged(
     return internal
 
 
-def resumed(mechanism: Mechanism, identity: Identity, ledger: Ledger, facts: dict[str, str], *, release_id: str) -> Internal:
-    """The internal folder of a charged, unfinished release; only what was charged for may go on."""
+def resumed(
+    mechanism: Mechanism, identity: Identity, ledger: Ledger, facts: dict[str, str], *, release_id: str, seeded: bool
+) -> Internal:
+    """The internal folder of a charged, unfinished fit; only what was charged for, and has kept what it drew, may go on."""
     internal, debit = Internal(ledger, release_id), ledger.debit(release_id)
+    if not getattr(mechanism, "resumable", False):
+        raise InputError(
+            f"{mechanism.name} keeps nothing of an interrupted fit, so going on would draw all its noise again.",
+            "Leave out `resume` for a new fit and a new charge.",
+        )
     asked = {
         "the file": (internal.source(), identity.fingerprint),
         "the mechanism": (debit.mechanism, mechanism.name),
         "the parameters": (debit.parameters, {**public_parameters(mechanism), **facts}),
         "the guarantee": (debit.guarantee, mechanism.guarantee()),
+        "whether noise is seeded": (debit.seeded, seeded),
     }
     other = [name for name, (known, given) in asked.items() if known != given]
     if other:
@@ -62,4 +70,9 @@ def resumed(mechanism: Mechanism, identity: Identity, ledger: Ledger, facts: dic
         )
     if debit.manifest_hash is not None:
         raise InputError(f"release {release_id} is finished; there is nothing to go on with.")
+    if not internal.has_unfinished:
+        raise InputError(
+            f"nothing is kept of release {release_id}, so what it had drawn is not known and would be drawn again.",
+            "Leave out `resume` for a new fit and a new charge.",
+        )
     return internal

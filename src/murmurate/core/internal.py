@@ -60,6 +60,11 @@ class Internal:
         """Where a long fit keeps how far it got, so that it can go on under the same charge."""
         return self.make() / UNFINISHED
 
+    @property
+    def has_unfinished(self) -> bool:
+        """Whether anything is kept of a fit that did not end."""
+        return (self.folder / UNFINISHED).is_dir()
+
     def forget_unfinished(self) -> None:
         """Delete that once the model is written."""
         shutil.rmtree(self.folder / UNFINISHED, ignore_errors=True)

@@ -7,11 +7,13 @@ for. Trainings inside a fit keep their own steps, see `checkpoint`.
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +22,44 @@ from murmurate.errors import InputError
 from murmurate.training.checkpoint import write_durably
 
 FACTS = "facts.json"
+LOCK = "lock"
+
+
+def _held(folder: Path) -> TextIO:
+    """The folder for this fit alone, as long as the file is open: two at once would each draw the noise of the next stage."""
+    file = (folder / LOCK).open("w", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise InputError(f"another process is at the fit in {folder}; wait for it, or end it first.") from None
+    return file
 
 
 class Stages:
-    """The stages of one fit in a folder, or in none: then every stage is simply done."""
+    """The stages of one fit in a folder, this fit's alone while it is open; or in none: then every stage is simply done."""
 
     def __init__(self, folder: Path | None, facts: Mapping[str, Any]) -> None:
         self.folder = folder
-        if folder is None:
-            return
+        self._facts = facts
+        self._lock: TextIO | None = None
+
+    def __enter__(self) -> Self:
+        if self.folder is not None:
+            self._take(self.folder)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._lock is not None:
+            self._lock.close()
+
+    def _take(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        told = json.dumps(dict(facts), sort_keys=True, default=str)
+        self._lock = _held(folder)
+        told = json.dumps(dict(self._facts), sort_keys=True, default=str)
         known = folder / FACTS
         if known.exists() and known.read_text(encoding="utf-8") != told:
+            self._lock.close()
             raise InputError(f"{folder} belongs to a fit with other parameters; use an empty folder.")
         if not known.exists():
             write_durably(known, told.encode())

@@ -208,11 +208,12 @@ class DPLoc:
                 "For the custodian only; do not publish this message.",
                 stacklevel=2,
             )
-        return fit_model(
-            found, grid=self.space, time_zone=private.time_zone, day=self.day, slot_s=self.slot_s, hours=self.hours,
-            max_cells=self.max_cells, trips_per_unit=self.max_trips or 1, around=self.around(), settings=self.settings(),
-            budget=self.budget(), stages=Stages(checkpoint, public_parameters(self)), rng=rng,
-        )  # fmt: skip
+        with Stages(checkpoint, public_parameters(self)) as stages:
+            return fit_model(
+                found, grid=self.space, time_zone=private.time_zone, day=self.day, slot_s=self.slot_s, hours=self.hours,
+                max_cells=self.max_cells, trips_per_unit=self.max_trips or 1, around=self.around(), settings=self.settings(),
+                budget=self.budget(), stages=stages, rng=rng,
+            )  # fmt: skip
 
     def apply(self, private: Trips, rng: Randomness) -> Trips:
         """Fit, then draw `n_out` trips (or as many as the noisy count says)."""
