@@ -8,11 +8,13 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "murmurate"
 
 LAYERS = [
-    {"errors", "progress", "__init__"},
+    {"errors", "__init__"},
     {"core"},
-    {"spaces", "noise", "runner"},
+    {"spaces", "noise", "engine"},
+    {"asking"},
     {"ingest", "demo", "profiles", "synthesis", "training"},
     {"mechanisms", "metrics", "dummies"},
+    {"custody"},
     {"door"},
     {"attacks"},
     {"scoring", "attacking", "study", "listing", "review", "checking"},
@@ -26,7 +28,7 @@ APART = {("mechanisms", "metrics"), ("metrics", "mechanisms")}
 MAY_SHARE = {
     "spaces",
     "noise",
-    "runner",
+    "engine",
     "ingest",
     "demo",
     "profiles",

@@ -7,8 +7,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from murmurate import progress
 from murmurate.attacks import NAMES, attack_function
+from murmurate.core import progress
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
 from murmurate.errors import Fault, InputError, ParameterError

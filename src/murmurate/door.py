@@ -11,14 +11,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-import polars as pl
-
-from murmurate import noise, runner
-from murmurate.core.bounding import bound
+from murmurate import engine, noise
+from murmurate.asking.rounds import is_measured
 from murmurate.core.charging import charged, resumed
 from murmurate.core.guarantee import FINER, Guarantee, NoGuarantee
 from murmurate.core.internal import Internal, PairingFile
@@ -29,9 +26,9 @@ from murmurate.core.parameters import public_parameters, whole
 from murmurate.core.pseudonyms import Link, link_word, write_trips
 from murmurate.core.release import DATA, Release, check_free, new_folder, open_release, seal
 from murmurate.core.space import Space
-from murmurate.core.trips import Identity, Trips
+from murmurate.core.trips import Trips
+from murmurate.custody.reading import Partitions, Private, asked_model, fitted_whole, made, together
 from murmurate.errors import (
-    GuaranteeRefused,
     InputError,
     LedgerError,
     ParameterError,
@@ -39,21 +36,6 @@ from murmurate.errors import (
 )
 
 MODEL = "model"
-
-
-class Partitions(Protocol):
-    """Trips too large for memory: whole people a part, validated and fingerprinted by whoever made it."""
-
-    identity: Identity
-    time_zone: str
-    n_points: int
-
-    def carries(self) -> frozenset[str]: ...
-
-    def __iter__(self) -> Iterator[Trips]: ...
-
-
-Private = Trips | Partitions
 
 
 @dataclass(frozen=True)
@@ -104,12 +86,13 @@ def release(
             accept_no_guarantee=accept_no_guarantee,
             seeded=rng.seeded,
         ) as internal,
+        engine.engine(workers) as running,
     ):
-        payload = None if mechanism.local and not isinstance(private, Trips) else _applied(mechanism, guarantee, private, rng)
-        if payload is None or isinstance(payload, Trips):
-            parts = [payload] if payload is not None else _streamed(mechanism, guarantee, private, rng, workers)
+        payload = made(mechanism, guarantee, private, rng, running, work_in=ledger.internal_folder / "work")
+        if not isinstance(payload, Payload):
+            parts = [payload] if isinstance(payload, Trips) else payload
             pairing = PairingFile(internal) if mechanism.paired and keep_pairing and not keep_ids else None
-            n_points = (private if payload is None else payload).n_points
+            n_points = payload.n_points if isinstance(payload, Trips) else private.n_points if mechanism.paired else None
             write_trips(
                 parts,
                 temporary / DATA,
@@ -151,6 +134,7 @@ def fit(
     accept_no_guarantee: bool = False,
     resume: str | None = None,
     rng: noise.Randomness | None = None,
+    workers: int = 1,
 ) -> Release:
     """Charge the ledger once and write a fitted model that can be sampled any number of times.
 
@@ -159,8 +143,12 @@ def fit(
     """
     if not isinstance(mechanism, Learner):
         raise ParameterError(f"{getattr(mechanism, 'name', mechanism)!r} does not learn a model; use `release` with it.")
+    asked = is_measured(mechanism)
+    if not asked and not hasattr(mechanism, "fit"):
+        raise ParameterError(f"{mechanism.name} learns no model with these settings; use `release` with it.")
     folder = _folder(out)
     rng = rng or noise.secure()
+    whole("workers", workers)
     guarantee = _checked(mechanism, private, "none")
     with (
         new_folder(folder) as temporary,
@@ -177,8 +165,11 @@ def fit(
         ) as internal,
     ):
         (temporary / MODEL).mkdir()
-        kept = {"checkpoint": internal.unfinished()} if getattr(mechanism, "resumable", False) else {}
-        mechanism.fit(bound(_whole(private), guarantee.unit, rng), rng, **kept).save(temporary / MODEL)
+        if asked:
+            model = asked_model(mechanism, private, rng, internal, workers, ledger.internal_folder / "work", resume is not None)
+        else:
+            model = fitted_whole(mechanism, guarantee, private, rng, internal)
+        model.save(temporary / MODEL)
         manifest = seal(
             temporary,
             _manifest(
@@ -256,7 +247,8 @@ def rehearse(
     guarantee = _checked(mechanism, private, "none")
     if ledger is not None:
         ledger.log_rehearsal(_known(ledger, private), mechanism.name, public_parameters(mechanism))
-    payload = mechanism.apply(bound(private, guarantee.unit, rng), rng)
+    drawn = made(mechanism, guarantee, private, rng, engine.Serial())
+    payload = drawn if isinstance(drawn, Trips | Payload) else together(list(drawn))
     return Rehearsal(payload, guarantee, mechanism.paired)
 
 
@@ -331,10 +323,6 @@ def _known(ledger: Ledger, private: Trips) -> str | None:
         return None
 
 
-def _applied(mechanism: Mechanism, guarantee: Guarantee, private: Private, rng: noise.Randomness) -> Trips | Payload:
-    return mechanism.apply(bound(_whole(private), guarantee.unit, rng), rng)
-
-
 def _manifest(mechanism: Mechanism, release_id: str, **rest: Any) -> Manifest:
     return Manifest(
         release_id=release_id,
@@ -344,41 +332,6 @@ def _manifest(mechanism: Mechanism, release_id: str, **rest: Any) -> Manifest:
         statement=tuple(mechanism.statement()),
         **rest,
     )
-
-
-def _streamed(
-    mechanism: Mechanism, guarantee: Guarantee, private: Private, rng: noise.Randomness, workers: int
-) -> Iterator[Trips]:
-    work = partial(_apply_part, mechanism, guarantee)
-    items = ((part, rng.spawn(1)[0]) for part in _whole_people(private))
-    return runner.map(work, items, workers=workers, describe="releasing")
-
-
-def _whole_people(private: Private) -> Iterator[Trips]:
-    """The parts, refused where one person comes in two of them: each would be bounded on its own."""
-    seen: set[str] = set()
-    for part in [private] if isinstance(private, Trips) else private:
-        people = set(part.user_ids.cast(pl.String).to_list())
-        if not seen.isdisjoint(people):
-            raise GuaranteeRefused("a person's trips came in two parts, so the bounds on one person could not be kept.")
-        seen |= people
-        yield part
-
-
-def _apply_part(mechanism: Mechanism, guarantee: Guarantee, item: tuple[Trips, noise.Randomness]) -> Trips:
-    part, rng = item
-    released = mechanism.apply(bound(part, guarantee.unit, rng), rng)
-    if not isinstance(released, Trips):
-        raise GuaranteeRefused(f"{mechanism.name} says it works on each person alone but did not return trips.")
-    return released
-
-
-def _whole(private: Private) -> Trips:
-    """All of it in memory, for mechanisms that must see everything at once."""
-    if isinstance(private, Trips):
-        return private
-    parts = list(private)
-    return Trips(pl.concat([part.table for part in parts]), parts[0].space, private.time_zone, private.identity)
 
 
 def _folder(out: str | Path | None) -> Path:

@@ -11,6 +11,8 @@
     │   ├── UnknownPopulation           a file nobody has attached to a population
     │   ├── PopulationOverlap           its people largely belong to another population
     │   └── InsufficientBudget          carries `requested` and `remaining`
+    ├── EngineError                 1   the machines that share the work failed
+    ├── ContractBroken              1   a mechanism that breaks the contract of measured mechanisms
     ├── GuaranteeRefused            3   no guarantee and no explicit acceptance, or a seeded release
     └── VerifyError                 4   a release folder does not hold what its manifest says
 
@@ -79,6 +81,22 @@ class MissingPart(MurmurateError):
     """An optional package is needed; the message names the extra that brings it."""
 
     exit_code = 2
+
+
+class EngineError(MurmurateError):
+    """The processes that share the work failed; `remedy` says what to change."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        self.remedy = remedy
+        super().__init__(f"{message}\nWhat to do: {remedy}")
+
+
+class ContractBroken(MurmurateError):
+    """A mechanism broke a clause of the contract of measured mechanisms; `clause` names it."""
+
+    def __init__(self, clause: str, message: str) -> None:
+        self.clause = clause
+        super().__init__(f"contract broken ({clause}): {message}")
 
 
 class LedgerError(MurmurateError):

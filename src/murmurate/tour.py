@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from murmurate import door, noise, progress, runner
+from murmurate import door, engine, noise
 from murmurate.attacking import attack
+from murmurate.core import progress
 from murmurate.core.ledger import Ledger
 from murmurate.core.parameters import whole
 from murmurate.core.release import new_folder
@@ -92,7 +93,7 @@ def tour(
         progress.report("building the city", 1, 1)
         (temporary / "reports").mkdir()
         stop = partial(_stop, town, temporary, seed, cell_m)
-        found = runner.map(stop, names, workers=min(workers, len(names)), describe="mechanisms", total=len(names))
+        found = engine.map(stop, names, workers=min(workers, len(names)), describe="mechanisms", total=len(names))
         for name, shown in zip(names, found, strict=True):
             progress.report(name, 1, 1)
             if isinstance(shown, Entry):

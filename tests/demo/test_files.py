@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from murmurate import progress
+from murmurate.core import progress
 from murmurate.demo import city, tony900, write_city, write_tony900
 from murmurate.errors import OutputError, ParameterError
 from murmurate.spaces import parse

@@ -8,8 +8,8 @@ import pytest
 
 from diagonal_city import GRID, city
 from murmurate import noise
+from murmurate.asking.bounding import bound, new_key
 from murmurate.core.accounting import compose
-from murmurate.core.bounding import bound
 from murmurate.core.events import Gaussian
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
@@ -205,5 +205,5 @@ def test_unbounded_units_are_refused_and_bounded_ones_read():
     asked = mechanism(unit="user", max_trips=5, n_out=20)
     with pytest.raises(InputError, match="more than the 5 trips"):
         asked.fit(lone, noise.seeded(1))
-    bounded = bound(lone, asked.guarantee().unit, noise.seeded(1))
+    bounded = bound(lone, asked.guarantee().unit, new_key(noise.seeded(1)))
     assert asked.apply(bounded, noise.seeded(1)).n_trips == 20

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from brackets import assert_bracketed, gamma_two_law
-from murmurate.core.bounding import bound
+from murmurate.asking.bounding import bound, new_key
 from murmurate.core.guarantee import from_json, to_json
 from murmurate.core.trips import Trips
 from murmurate.errors import GuaranteeRefused, InputError, ParameterError
@@ -223,7 +223,7 @@ def test_a_unit_beyond_its_bound_is_refused_and_the_door_cuts_it(changes):
     private = trips()
     with pytest.raises(GuaranteeRefused, match="priced for at most"):
         mechanism.apply(private, seeded(1))
-    bounded = bound(private, mechanism.guarantee().unit, seeded(1))
+    bounded = bound(private, mechanism.guarantee().unit, new_key(seeded(1)))
     assert 0 < mechanism.apply(bounded, seeded(1)).n_points < private.n_points
 
 
@@ -264,7 +264,7 @@ def test_memo_draws_once_for_each_place_of_a_unit(unit, scopes, space):
 
 
 def _units(private, mechanism):
-    from murmurate.core.bounding import units_of_trips
+    from murmurate.asking.bounding import units_of_trips
 
     return len(np.unique(units_of_trips(private, mechanism.guarantee().unit)))
 

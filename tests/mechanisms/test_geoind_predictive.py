@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import murmurate as mm
+from murmurate.asking.bounding import bound, new_key
 from murmurate.attacks.audit import audit_per_metre, runs_on_traces
-from murmurate.core.bounding import bound
 from murmurate.core.trips import Trips
 from murmurate.errors import GuaranteeRefused, InputError, ParameterError
 from murmurate.mechanisms.geoind import GeoIndistinguishability
@@ -105,7 +105,7 @@ def test_units_beyond_their_bound_are_refused_and_the_door_cuts_them():
     mechanism = predictive(max_points=20)
     with pytest.raises(GuaranteeRefused):
         mechanism.apply(private, seeded(1))
-    assert mechanism.apply(bound(private, mechanism.guarantee().unit, seeded(1)), seeded(1)).n_points == 20
+    assert mechanism.apply(bound(private, mechanism.guarantee().unit, new_key(seeded(1))), seeded(1)).n_points == 20
 
 
 def test_a_pace_needs_times_or_an_interval():

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from murmurate.asking.bounding import units_of_trips
 from murmurate.attacks.audit import audit
 from murmurate.core.accounting import compose
-from murmurate.core.bounding import units_of_trips
 from murmurate.core.guarantee import Unit
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError

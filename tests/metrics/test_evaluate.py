@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from murmurate import progress, runner
+from murmurate import engine
+from murmurate.core import progress
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.metrics import METRICS
@@ -44,9 +45,9 @@ def test_workers_change_nothing(monkeypatch):
     original = town(4000, seed=4)
     noise = scrambled(original, seed=5).with_columns({"datetime": original.table["datetime"]})
     asked = []
-    real = runner.map
+    real = engine.map
     monkeypatch.setattr(
-        runner, "map", lambda *given, workers, **more: asked.append(workers) or real(*given, workers=workers, **more)
+        engine, "map", lambda *given, workers, **more: asked.append(workers) or real(*given, workers=workers, **more)
     )
     one, two = (evaluate(noise, original, metrics=["od_emd"], workers=workers) for workers in (1, 2))
     assert asked == [1, 2]

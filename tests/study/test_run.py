@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from murmurate import progress
+from murmurate.core import progress
 from murmurate.core.ledger import Ledger
 from murmurate.errors import InputError, OutputError
 from murmurate.study import read_results, run, study

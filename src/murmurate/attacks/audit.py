@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from murmurate.core.mechanism import Mechanism, Rng
+from murmurate.core.mechanism import Applied, Rng
 from murmurate.core.parameters import positive, share, whole
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
@@ -75,9 +75,7 @@ def audit_per_metre(sample_outputs: Outputs, *, distance_m: float, n: int, rng: 
     )
 
 
-def runs_on_traces(
-    mechanism: Mechanism, neighbours: tuple[Trips, Trips], statistic: Callable[[Trips], NDArray[Any]]
-) -> Outputs:
+def runs_on_traces(mechanism: Applied, neighbours: tuple[Trips, Trips], statistic: Callable[[Trips], NDArray[Any]]) -> Outputs:
     """Outputs for `audit` of a mechanism that treats trips apart: n copies of one trip go through it at once.
 
     `statistic` gives one number for each released trip.

@@ -41,7 +41,7 @@ def add_to(app: typer.Typer) -> None:
 @contextmanager
 def _lines_where_nobody_sees_bars(told: Sequence[str]) -> Iterator[None]:
     """In a log, one line for each thing that is done."""
-    from murmurate import progress
+    from murmurate.core import progress
 
     if sys.stderr.isatty():
         yield

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from murmurate import progress
+from murmurate.core import progress
 from murmurate.errors import InputError, MurmurateError
 
 SHOW_AFTER_S = 1.0

@@ -50,11 +50,6 @@ def resumed(
 ) -> Internal:
     """The internal folder of a charged, unfinished fit; only what was charged for, and has kept what it drew, may go on."""
     internal, debit = Internal(ledger, release_id), ledger.debit(release_id)
-    if not getattr(mechanism, "resumable", False):
-        raise InputError(
-            f"{mechanism.name} keeps nothing of an interrupted fit, so going on would draw all its noise again.",
-            "Leave out `resume` for a new fit and a new charge.",
-        )
     asked = {
         "the file": (internal.source(), identity.fingerprint),
         "the mechanism": (debit.mechanism, mechanism.name),

@@ -60,6 +60,11 @@ class Mechanism(Protocol):
         """One sentence for `ledger plan`: how far off a user should expect the release to be."""
         ...
 
+
+@runtime_checkable
+class Applied(Mechanism, Protocol):
+    """A mechanism that is handed bounded private trips; those that read noisy tables alone are `asking.rounds.Measured`."""
+
     def apply(self, private: Trips, rng: Rng) -> Trips | Payload:
         """Read bounded private trips, return what may leave. Called by the door after the charge, never before."""
         ...
@@ -80,11 +85,7 @@ class Model(Protocol):
 
 @runtime_checkable
 class Learner(Mechanism, Protocol):
-    """A mechanism that learns: `apply` is `fit` followed by `sample`."""
-
-    def fit(self, private: Trips, rng: Rng) -> Model:
-        """Spend the guarantee once, for any number of samples."""
-        ...
+    """A mechanism that learns a model, which is saved once and sampled any number of times."""
 
     def load(self, path: Path) -> Model:
         """Read back what `Model.save` wrote."""

@@ -94,12 +94,13 @@ class Trips:
         return "lat" in self.table.columns
 
     def carries(self) -> frozenset[str]:
-        """The kinds of content mechanisms ask for: time, coordinates, cell, link."""
+        """The kinds of content mechanisms ask for: time, coordinates, cell, link, hour."""
         found = {
             "time": self.has_time,
             "coordinates": self.has_coordinates,
             "cell": "cell" in self.columns,
             "link": "link" in self.columns,
+            "hour": "hour" in self.columns,
         }
         return frozenset(name for name, there in found.items() if there)
 
@@ -185,6 +186,12 @@ class Trips:
     def local_day(self) -> Integers:
         """Days since 1970 of each point in `time_zone`."""
         return self._local().dt.date().to_physical().cast(pl.Int64).to_numpy()
+
+    @cached_property
+    def first_local_day(self) -> Integers:
+        """Days since 1970 of the first point of each trip in `time_zone`."""
+        first = self._need("datetime").gather(self.offsets[:-1]).dt.convert_time_zone(self.time_zone)
+        return first.dt.date().to_physical().cast(pl.Int64).to_numpy()
 
     # -- new trips from old ----------------------------------------------------------------------------------------
 

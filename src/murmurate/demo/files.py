@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from murmurate import progress
+from murmurate.core import progress
 from murmurate.demo.city import FIRST_DAY, City, city_partitions
 from murmurate.demo.plan import CITY_NAME, TIME_ZONE
 from murmurate.demo.tony900 import tony900

@@ -60,7 +60,7 @@ class Partitions:
 
     def carries(self) -> frozenset[str]:
         """The kinds of content mechanisms ask for, as `Trips.carries` tells them."""
-        kinds = {"time": "datetime", "coordinates": "lat", "cell": "cell", "link": "link"}
+        kinds = {"time": "datetime", "coordinates": "lat", "cell": "cell", "link": "link", "hour": "hour"}
         return frozenset(kind for kind, column in kinds.items() if column in self.columns)
 
     def __iter__(self) -> Iterator[Trips]:

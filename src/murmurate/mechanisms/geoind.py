@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import njit
 
-from murmurate.core.bounding import units_of_trips
+from murmurate.asking.bounding import units_of_trips
 from murmurate.core.guarantee import GeoInd
 from murmurate.core.mechanism import Rng
 from murmurate.core.space import Floats, Integers

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numba import njit
 
-from murmurate.core.bounding import units_of_trips
+from murmurate.asking.bounding import units_of_trips
 from murmurate.core.guarantee import Unit, UnitName
 from murmurate.core.parameters import one_of, positive, whole
 from murmurate.core.space import Floats, Integers, Space

@@ -22,7 +22,7 @@ class Metric:
     module: str
     needs: frozenset[str] = frozenset()
     parallel: bool = False
-    """Whether it takes `workers` and runs its parts through the runner."""
+    """Whether it takes `workers` and runs its parts on the engine."""
     by_trip: bool = False
     """Whether it is a value of every pair of trips, made into scores by `comparison.summarise`."""
 

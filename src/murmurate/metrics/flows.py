@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from murmurate import runner
+from murmurate import engine
 from murmurate.core.score import Score
 from murmurate.core.space import Floats, Integers
 from murmurate.metrics.bootstrap import mean_interval
@@ -33,7 +33,7 @@ def od_emd(comparison: Comparison, *, sampled: int = SAMPLED, workers: int = 1) 
     alone = len(np.unique(np.concatenate(hours))) - len(jobs)
     # the results of a few small hours are there before a process has started
     heavy = sum(len(job[1]) ** 2 for job in jobs) > 2_000_000
-    results = list(runner.map(_hour, jobs, workers=workers if heavy else 1, describe="flows by hour", total=len(jobs)))
+    results = list(engine.map(_hour, jobs, workers=workers if heavy else 1, describe="flows by hour", total=len(jobs)))
     values = np.array([value for _, value, _, _ in results])
     floors = np.array([floor for _, _, floor, _ in results])
     low, high = mean_interval(values)

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from murmurate import runner
+from murmurate import engine
 from murmurate.core.parameters import one_of, whole
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError
@@ -83,7 +83,7 @@ def location_graph(
     work = partial(_part, profiles, visited, level, seed, first)
     weight = np.zeros((len(visited), len(visited)))
     chances = np.zeros_like(weight)
-    for joined, possible in runner.map(work, parts, workers=workers):
+    for joined, possible in engine.map(work, parts, workers=workers):
         weight += joined
         chances += possible
     return LocationGraph(visited, weight + weight.T, chances + chances.T, total)

@@ -1,4 +1,4 @@
-"""Runs a study: what is finished stays, the rest goes through the runner, and one table comes out."""
+"""Runs a study: what is finished stays, the rest goes to the engine, and one table comes out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 import polars as pl
 
 import murmurate
-from murmurate import progress, runner
+from murmurate import engine
+from murmurate.core import progress
 from murmurate.core.ledger import Ledger
 from murmurate.core.parameters import whole
 from murmurate.study.cell import Outcome, run_cell
@@ -71,7 +72,7 @@ def study(
     failed: dict[str, str] = {}
     reused, total = len(done), len(done) + len(missing)
     progress.report("study", reused, total)
-    for outcome in runner.map(partial(_finish, folder), missing, workers=min(workers, max(1, len(missing)))):
+    for outcome in engine.map(partial(_finish, folder), missing, workers=min(workers, max(1, len(missing)))):
         if outcome.failed is None:
             done[outcome.cell.key] = outcome
         else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from murmurate import progress
+from murmurate.core import progress
 from murmurate.core.events import PoissonGaussian
 from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.errors import MurmurateError

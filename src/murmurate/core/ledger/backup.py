@@ -26,7 +26,7 @@ def write_backup(store: Store, connection: sa.Connection, target: Path) -> None:
 
 def copy_before_migration(store: Store, connection: sa.Connection, version: int) -> Path:
     """Keep the older tables beside the ledger (for a server: in the state folder) before they are changed."""
-    from murmurate.core.ledger.store import state_folder
+    from murmurate.core.work import state_folder
 
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     if store.path is not None:

@@ -23,8 +23,9 @@ from murmurate.core.ledger.plan import Plan, make_plan
 from murmurate.core.ledger.records import REMEDY, default_who
 from murmurate.core.ledger.schema import CHARGED, refuse_unguarded
 from murmurate.core.ledger.state import Debit, State, debit_of
-from murmurate.core.ledger.store import Store, address, state_folder
+from murmurate.core.ledger.store import Store, address
 from murmurate.core.trips import Identity
+from murmurate.core.work import state_folder
 from murmurate.errors import GuaranteeRefused, LedgerDamaged, LedgerError, ParameterError, UnknownPopulation
 
 

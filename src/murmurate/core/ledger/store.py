@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,18 +17,11 @@ from murmurate.core.ledger.people import key_digest
 from murmurate.core.ledger.records import Record, default_who, next_record
 from murmurate.core.ledger.schema import IDENTITY, RECORDS
 from murmurate.core.ledger.state import State
+from murmurate.core.work import state_folder
 from murmurate.errors import LedgerDamaged, LedgerError, LedgerVersion, MissingPart
 
 LOCK = 0x6D75726D
 """The advisory lock of whoever writes to a ledger on a server; one per database."""
-
-
-def state_folder() -> Path:
-    """Where a ledger is kept when none is named: MURMURATE_STATE, else the user's XDG state folder."""
-    if chosen := os.environ.get("MURMURATE_STATE"):
-        return Path(chosen)
-    home = os.environ.get("XDG_STATE_HOME")
-    return (Path(home) if home else Path.home() / ".local" / "state") / "murmurate"
 
 
 def address(url_or_path: str | Path | None) -> sa.URL:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from murmurate.core.bounding import units_of_trips
+from murmurate.asking.bounding import units_of_trips
 from murmurate.core.guarantee import Unit
 from murmurate.core.space import Integers
 from murmurate.core.trips import Trips

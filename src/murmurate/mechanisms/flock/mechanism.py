@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from murmurate.asking.bounding import units_of_trips
 from murmurate.core.accounting import solve_noise_multiplier
-from murmurate.core.bounding import units_of_trips
 from murmurate.core.events import Event, Gaussian, Pure
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import one_of, positive, share, whole

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from murmurate.core.bounding import units_of_trips
+from murmurate.asking.bounding import units_of_trips
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import positive, whole
 from murmurate.core.space import Integers

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from murmurate import runner
+from murmurate import engine
 from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
@@ -85,7 +85,7 @@ def match(
     if options.matcher != "valhalla":
         _prepared(network)  # once here, so that processes find the routes on disk
     tasks = _tasks(trips, network, options, workers)
-    return joined(list(runner.map(_match_task, tasks, workers=workers)))
+    return joined(list(engine.map(_match_task, tasks, workers=workers)))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,166 @@
+"""Add up what units contribute to a table, each unit scaled down to the table's limit: exact integers in fixed point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from murmurate.asking.table import Contributions, Norm, Table, TreeTable
+from murmurate.core.space import Integers
+from murmurate.errors import ContractBroken
+
+INSIDE = 1 - 1e-12
+"""Factor on every contribution that is scaled down, so that floating-point error cannot push its norm above the limit."""
+
+Sums = tuple[Integers, Integers]
+"""Bins that somebody has, ascending, and their sums in fixed-point steps."""
+
+
+def clipped_sums(table: Table, rows: Contributions, norm: Norm) -> Sums:
+    """Sum the contributions of a part bin by bin after clipping each unit to the table's limit in `norm`.
+
+    A unit's rows of one bin are added first. A unit whose norm passes the limit is scaled down to it and rounded towards
+    zero. In a `TreeTable` the limit must hold already: scaling levels apart would break the sum along a path.
+
+    >>> table = Table(name="t", n_bins=3, share=1.0, limit=2.0, steps=100)
+    >>> rows = Contributions(np.array([0, 0, 0, 0, 1]), np.array([2, 2, 0, 2, 0]), np.full(5, 100))
+    >>> clipped_sums(table, rows, "l1")
+    (array([0, 2]), array([149, 149]))
+    """
+    unit, bins, weight = (np.ascontiguousarray(part, dtype=np.int64) for part in (rows.unit, rows.bin, rows.weight))
+    if len(bins) and not 0 <= int(bins.min()) <= int(bins.max()) < table.n_bins:
+        raise ContractBroken("a table fits its bins", f"{table.name} has the bins 0 to {table.n_bins - 1:,}.")
+    if not _sorted(unit, bins):
+        order = np.lexsort((bins, unit))
+        unit, bins, weight = unit[order], bins[order], weight[order]
+    over = _clip(unit, bins, weight, table.limit * table.steps, norm == "l2") if len(bins) else (bins, weight, 0)
+    if over[2] and isinstance(table, TreeTable):
+        raise ContractBroken("a unit adds no more than its limit", f"{table.name}: {over[2]:,} units add more than allowed.")
+    return _summed(over[0], over[1], table.n_bins)
+
+
+def add(sums: list[Sums], n_bins: int) -> Sums:
+    """Add the sums of several parts."""
+    return _summed(np.concatenate([one[0] for one in sums]), np.concatenate([one[1] for one in sums]), n_bins)
+
+
+def dense(sums: Sums, n_bins: int) -> Integers:
+    """Every bin's sum, zeros included."""
+    full = np.zeros(n_bins, dtype=np.int64)
+    full[sums[0]] = sums[1]
+    return full
+
+
+DENSE_BINS = 1 << 22
+"""Tables of up to this many bins are added up in a full array of 32 MB, larger ones by sorting the bins that occur."""
+
+
+def _summed(bins: Integers, weight: Integers, n_bins: int) -> Sums:
+    if n_bins <= DENSE_BINS:
+        full = np.zeros(n_bins, dtype=np.int64)
+        _add(full, bins, weight)
+        found = np.flatnonzero(full)
+        return found, full[found]
+    order = np.argsort(bins, kind="stable")
+    bins, weight = bins[order], weight[order]
+    starts = np.flatnonzero(np.r_[True, bins[1:] != bins[:-1]]) if len(bins) else np.zeros(0, dtype=np.int64)
+    return (bins[starts], np.add.reduceat(weight, starts)) if len(bins) else (bins, weight)
+
+
+@njit(cache=True, nogil=True)
+def _add(full: Integers, bins: Integers, weight: Integers) -> None:
+    for k in range(len(bins)):
+        full[bins[k]] += weight[k]
+
+
+@njit(cache=True, nogil=True)
+def _sorted(unit: Integers, bins: Integers) -> bool:
+    k = 1
+    while k < len(unit) and (unit[k] > unit[k - 1] or (unit[k] == unit[k - 1] and bins[k] >= bins[k - 1])):
+        k += 1
+    return k >= len(unit)
+
+
+@njit(cache=True, nogil=True)
+def _clip(unit: Integers, bins: Integers, weight: Integers, limit: float, squared: bool) -> tuple[Any, Any, int]:
+    """Rows sorted by unit and bin, equal ones merged, each unit within the limit; and how many units had to be scaled."""
+    n = len(unit)
+    out_bins, out_weight = np.empty(n, np.int64), np.empty(n, np.int64)
+    size, low, scaled = 0, 0, 0
+    while low < n:
+        first, high = size, low
+        while high < n and unit[high] == unit[low]:
+            if size > first and out_bins[size - 1] == bins[high]:
+                out_weight[size - 1] += weight[high]
+            else:
+                out_bins[size], out_weight[size] = bins[high], weight[high]
+                size += 1
+            high += 1
+        norm = 0.0
+        for k in range(first, size):
+            value = float(out_weight[k])
+            norm += value * value if squared else abs(value)
+        norm = np.sqrt(norm) if squared else norm
+        if norm > limit:
+            scaled += 1
+            for k in range(first, size):
+                out_weight[k] = np.int64(out_weight[k] * (limit / norm * INSIDE))
+        low = high
+    return out_bins[:size], out_weight[:size], scaled
+
+
+FEW_BINS = 48
+"""Stretches of up to this many bins are sorted by insertion, longer ones by numpy: insertion takes time in their square."""
+
+
+@njit(cache=True, nogil=True)
+def spread(
+    bins: Integers, owner: Integers, steps: int, squared: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Share one count of each owner among its distinct bins: weight 1/sqrt(m) (squared) or 1/m for m of them, rounded down.
+
+    `owner` is ascending; bins of -1 are left out. Returns owner, bin and weight in steps, sorted by owner and bin.
+    """
+    n = len(bins)
+    out_owner, out_bin, out_weight = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    size, low = 0, 0
+    while low < n:
+        high, first = low, size
+        while high < n and owner[high] == owner[low]:
+            high += 1
+        if high - low <= FEW_BINS:
+            size = _distinct_few(bins, low, high, out_bin, first)
+        else:
+            for value in np.sort(bins[low:high]):
+                if value >= 0 and (size == first or out_bin[size - 1] != value):
+                    out_bin[size] = value
+                    size += 1
+        if size > first:
+            distinct = size - first
+            out_owner[first:size] = owner[low]
+            out_weight[first:size] = np.int64(steps / np.sqrt(distinct)) if squared else np.int64(steps // distinct)
+        low = high
+    return out_owner[:size].copy(), out_bin[:size].copy(), out_weight[:size].copy()
+
+
+@njit(cache=True, nogil=True)
+def _distinct_few(bins: Integers, low: int, high: int, out: Integers, first: int) -> int:
+    """Insert the distinct bins of a short stretch in order into `out` from `first` on; return the end."""
+    size = first
+    for k in range(low, high):
+        value = bins[k]
+        if value < 0:
+            continue
+        at = size
+        while at > first and out[at - 1] > value:
+            at -= 1
+        if at > first and out[at - 1] == value:
+            continue
+        for j in range(size, at, -1):
+            out[j] = out[j - 1]
+        out[at] = value
+        size += 1
+    return size

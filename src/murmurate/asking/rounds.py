@@ -1,0 +1,256 @@
+"""Run the rounds of a measured mechanism: count over parts of people, clip each unit, draw each table once."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+import polars as pl
+
+from murmurate.asking.bounding import bound, new_key, units_of_trips
+from murmurate.asking.budget import Budget
+from murmurate.asking.clipping import Sums, add, clipped_sums, dense
+from murmurate.asking.table import Answer, Answers, Facts, Norm, Part, Round, TreeTable
+from murmurate.core import progress
+from murmurate.core.guarantee import Unit
+from murmurate.core.trips import Trips
+from murmurate.core.work import WorkFolder
+from murmurate.engine import Engine, Serial
+from murmurate.engine.processes import opened
+from murmurate.errors import ContractBroken, GuaranteeRefused
+
+if TYPE_CHECKING:
+    from murmurate.noise import Randomness
+
+PART_POINTS = 1_000_000
+"""Points of a part of trips that are in memory: small enough that what is made of a part stays below about 200 MB."""
+
+HELD_POINTS = 4_000_000
+"""Up to this many points, what `prepare` made is kept in memory between rounds; beyond that in private files."""
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A mechanism that reads private trips through noisy tables alone."""
+
+    name: Any
+
+    def budget(self) -> Budget | None:
+        """A new budget of the whole promise; None where these parameters choose a variant that is not measured."""
+        ...
+
+    def guarantee(self) -> Any:
+        """The promise, with the unit whose trips are bounded and clipped."""
+        ...
+
+    def ask(self, answers: Answers, facts: Facts) -> Round | None:
+        """The next round, from public parameters and earlier answers; None when done."""
+        ...
+
+    def model(self, answers: Answers, facts: Facts, rng: Randomness) -> Any:
+        """What the answers make: a model that can be sampled, or what leaves itself. Reads nothing private."""
+        ...
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where the trips of a part come from; it travels to the process that counts them."""
+
+    def load(self) -> Trips:
+        """Read the trips."""
+        ...
+
+
+@dataclass(frozen=True)
+class Held:
+    """A part that is in memory."""
+
+    trips: Trips
+
+    def load(self) -> Trips:
+        """Return the trips."""
+        return self.trips
+
+
+@dataclass
+class Asking:
+    """Runs the rounds of one mechanism on one input.
+
+    Exact sums exist in here only. The mechanism sees answers. `answers` may hold what an interrupted run has drawn already.
+    """
+
+    mechanism: Measured
+    private: Any
+    rng: Randomness
+    engine: Engine = field(default_factory=Serial)
+    key: bytes | None = None
+    """Which trips of a crowded unit are read; a resumed run is given the key of the run it goes on with."""
+    answers: dict[str, Answer] = field(default_factory=dict)
+    on_answers: Any = None
+    """Called with the answers after each round, so that they can be kept."""
+    work_in: Path | None = None
+    """Where what `prepare` made is kept; default: the state folder."""
+    part_points: int = PART_POINTS
+
+    def run(self) -> Any:
+        """Ask until the mechanism is done; return its model."""
+        budget = self.mechanism.budget()
+        if budget is None:
+            raise ContractBroken("a measured mechanism has a budget", f"{self.mechanism.name} has none with these settings.")
+        facts = facts_of(self.private)
+        self.key = self.key or new_key(self.rng)
+        kept = _Kept(self)
+        replay = dict(self.answers)
+        self.answers = {}
+        try:
+            while (asked := self.mechanism.ask(dict(self.answers), facts)) is not None:
+                budget.check(asked.tables)
+                if all(table.name in replay for table in asked.tables):
+                    for table in asked.tables:
+                        budget.replay(table)
+                        self.answers[table.name] = replay[table.name]
+                    continue
+                self._answer(asked, budget, kept)
+                if self.on_answers is not None:
+                    self.on_answers(self.answers)
+        finally:
+            kept.close()
+        return self.mechanism.model(dict(self.answers), facts, self.rng)
+
+    def _answer(self, asked: Round, budget: Budget, kept: _Kept) -> None:
+        sums = self.exact(asked, budget.norm, kept)
+        for table in asked.tables:
+            found = sums[table.name]
+            exact = found if isinstance(table, TreeTable) else dense(found, table.n_bins)
+            self.answers[table.name] = budget.draw(table, exact, self.rng)
+
+    def exact(self, asked: Round, norm: Norm, kept: _Kept | None = None) -> dict[str, Sums]:
+        """Exact clipped sums of a round over all parts; for the drawing here and for the meter, never for a mechanism."""
+        keep = kept or _Kept(self)
+        unit = self.mechanism.guarantee().unit
+        counting = self.engine.share(_Counting(asked, unit, self.key or b"", norm))
+        items = ((counting, number, source, keep.place(asked, number)) for number, source in enumerate(self._sources(unit)))
+        sums: dict[str, list[Sums]] = {table.name: [] for table in asked.tables}
+        for found in progress.track(self.engine.map(_count_part, items), f"counting {asked.tables[0].name}"):
+            for table in asked.tables:
+                waiting = sums[table.name]
+                waiting.append(found[table.name])
+                if len(waiting) > 1 and sum(len(one[0]) for one in waiting[1:]) > max(len(waiting[0][0]), 1 << 16):
+                    sums[table.name] = [add(waiting, table.n_bins)]  # so that memory does not grow with the parts
+        return {table.name: add(sums[table.name] or [_NOTHING], table.n_bins) for table in asked.tables}
+
+    def _sources(self, unit: Unit) -> Iterator[Source]:
+        if isinstance(self.private, Trips):
+            for part in self.private.partitions(self.part_points):
+                yield Held(part)
+        elif hasattr(self.private, "sources"):
+            yield from self.private.sources()
+        else:
+            for part in whole_people(self.private):
+                yield Held(part)
+
+
+def fitted(mechanism: Any, private: Any, rng: Randomness, *, engine: Engine | None = None, **options: Any) -> Any:
+    """Measure private trips and return the mechanism's model; without a ledger, so for rehearsals and tests only."""
+    return Asking(mechanism, private, rng, engine=engine or Serial(), **options).run()
+
+
+def is_measured(mechanism: Any) -> bool:
+    """Whether a mechanism, with its parameters, reads private trips through noisy tables alone."""
+    return isinstance(mechanism, Measured) and mechanism.budget() is not None
+
+
+def facts_of(private: Any) -> Facts:
+    """What is known of an input without reading a row."""
+    return Facts(carries=private.carries(), time_zone=private.time_zone)
+
+
+def whole_people(parts: Iterable[Trips]) -> Iterator[Trips]:
+    """Yield the parts, and refuse a person who comes in two of them: each would be bounded on its own."""
+    seen: set[str] = set()
+    for part in parts:
+        people = set(part.user_ids.cast(pl.String).to_list())
+        if not seen.isdisjoint(people):
+            raise GuaranteeRefused("a person's trips came in two parts, so the bounds on one person could not be kept.")
+        seen |= people
+        yield part
+
+
+_NOTHING: Sums = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class _Counting:
+    """What every part of a round needs."""
+
+    asked: Round
+    unit: Unit
+    key: bytes
+    norm: Norm
+
+
+class _Kept:
+    """Where what `prepare` made of each part lies between rounds: in memory for small inputs, else in private files."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._folder: WorkFolder | None = None
+        self._held: dict[str, Any] = {}
+
+    def place(self, asked: Round, number: int) -> Path | dict[str, Any] | None:
+        if asked.keep is None:
+            return None
+        asking = self._asking
+        if isinstance(asking.engine, Serial) and isinstance(asking.private, Trips) and asking.private.n_points <= HELD_POINTS:
+            return self._held.setdefault(f"{asked.keep}-{number}", {})
+        self._folder = self._folder or WorkFolder(asking.work_in)
+        return self._folder.path / f"{asked.keep}-{number}"
+
+    def close(self) -> None:
+        self._held.clear()
+        if self._folder is not None:
+            self._folder.close()
+
+
+def _count_part(item: tuple[Any, int, Source, Path | dict[str, Any] | None]) -> Mapping[str, Sums]:
+    """Exact clipped sums of one part, from kept work where there is some."""
+    shared, _, source, place = item
+    counting: _Counting = opened(shared)
+    prepared = _read_kept(place)
+    if prepared is None:
+        prepared = counting.asked.prepare(part_of(source.load(), counting.unit, counting.key))
+        _keep(place, prepared)
+    rows = counting.asked.contribute(prepared)
+    names = {table.name for table in counting.asked.tables}
+    if set(rows) != names:
+        raise ContractBroken("a round answers its tables", f"asked for {sorted(names)}, contributed to {sorted(rows)}.")
+    return {table.name: clipped_sums(table, rows[table.name], counting.norm) for table in counting.asked.tables}
+
+
+def part_of(trips: Trips, unit: Unit, key: bytes) -> Part:
+    """Bound the trips of each unit and number the units; before any cut to a box, which could change a trip's day."""
+    bounded = bound(trips, unit, key)
+    return Part(bounded, units_of_trips(bounded, unit))
+
+
+def _read_kept(place: Path | dict[str, Any] | None) -> Any:
+    if isinstance(place, dict):
+        return place.get("prepared")
+    if place is None or not place.is_file():
+        return None
+    with place.open("rb") as file:
+        return pickle.load(file)  # noqa: S301  written by this very run, in a folder only it may open
+
+
+def _keep(place: Path | dict[str, Any] | None, prepared: Any) -> None:
+    if isinstance(place, dict):
+        place["prepared"] = prepared
+    elif place is not None:
+        half = place.with_name(place.name + ".half")
+        with half.open("wb") as file:
+            pickle.dump(prepared, file, protocol=pickle.HIGHEST_PROTOCOL)
+        half.rename(place)  # a worker killed while writing leaves nothing that looks whole

@@ -1,0 +1,109 @@
+"""Let a mechanism read private trips, after the charge: measured ones through noisy tables, others the trips themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import polars as pl
+
+from murmurate import engine, noise
+from murmurate.asking.bounding import bound, new_key
+from murmurate.asking.kept_answers import load_answers, save_answers
+from murmurate.asking.rounds import Asking, fitted, is_measured, whole_people
+from murmurate.asking.samples import samples
+from murmurate.core import progress
+from murmurate.core.guarantee import Guarantee
+from murmurate.core.internal import Internal
+from murmurate.core.mechanism import Applied, Payload
+from murmurate.core.trips import Identity, Trips
+from murmurate.errors import GuaranteeRefused
+
+
+class Partitions(Protocol):
+    """Trips too large for memory: whole people a part, validated and fingerprinted by whoever made it."""
+
+    identity: Identity
+    time_zone: str
+    n_points: int
+
+    def carries(self) -> frozenset[str]: ...
+
+    def __iter__(self) -> Iterator[Trips]: ...
+
+
+Private = Trips | Partitions
+
+
+def made(
+    mechanism: Any,
+    guarantee: Guarantee,
+    private: Private,
+    rng: noise.Randomness,
+    running: engine.Engine,
+    *,
+    work_in: Path | None = None,
+) -> Trips | Payload | Iterator[Trips]:
+    """What leaves: trips, parts of trips, or another payload."""
+    if is_measured(mechanism):
+        model = fitted(mechanism, private, rng, engine=running, work_in=work_in)
+        return model if isinstance(model, Payload) else samples(model, _size(mechanism, model), rng, running)
+    if mechanism.local and not isinstance(private, Trips):
+        return _streamed(mechanism, guarantee, private, rng, running)
+    whole: Trips | Payload = mechanism.apply(bound(_whole(private), guarantee.unit, new_key(rng)), rng)
+    return whole
+
+
+def asked_model(  # noqa: PLR0917
+    mechanism: Any, private: Private, rng: noise.Randomness, internal: Internal, workers: int, work_in: Path, resumed: bool
+) -> Any:
+    """The model of a measured mechanism; answers are kept as they are drawn, and a resumed fit begins with those it has."""
+    key, answers = load_answers(internal.unfinished()) if resumed else (new_key(rng), {})
+    with engine.engine(workers) as running:
+        asking = Asking(mechanism, private, rng, engine=running, key=key, answers=answers, work_in=work_in)
+        asking.on_answers = partial(save_answers, internal.unfinished(), key)
+        return asking.run()
+
+
+def fitted_whole(mechanism: Any, guarantee: Guarantee, private: Private, rng: noise.Randomness, internal: Internal) -> Any:
+    """The model of a mechanism that must see all trips at once; it keeps how far it got beside the ledger."""
+    kept = {"checkpoint": internal.unfinished()} if getattr(mechanism, "resumable", False) else {}
+    return mechanism.fit(bound(_whole(private), guarantee.unit, new_key(rng)), rng, **kept)
+
+
+def _size(mechanism: Any, model: Any) -> int:
+    """Trips to draw: those asked for, else as many as a noisy count found."""
+    return mechanism.n_out or max(1, round(model.n))
+
+
+def _streamed(
+    mechanism: Applied, guarantee: Guarantee, private: Private, rng: noise.Randomness, running: engine.Engine
+) -> Iterator[Trips]:
+    work = partial(_apply_part, mechanism, guarantee, new_key(rng))
+    parts = whole_people([private] if isinstance(private, Trips) else private)
+    items = ((part, rng.spawn(1)[0]) for part in parts)
+    return progress.track(running.map(work, items), "releasing")
+
+
+def _apply_part(mechanism: Applied, guarantee: Guarantee, key: bytes, item: tuple[Trips, noise.Randomness]) -> Trips:
+    part, rng = item
+    released = mechanism.apply(bound(part, guarantee.unit, key), rng)
+    if not isinstance(released, Trips):
+        raise GuaranteeRefused(f"{mechanism.name} says it works on each person alone but did not return trips.")
+    return released
+
+
+def _whole(private: Private) -> Trips:
+    """All of it in memory, for mechanisms that must see everything at once."""
+    if isinstance(private, Trips):
+        return private
+    return together(list(private), private.identity)
+
+
+def together(parts: list[Trips], identity: Identity | None = None) -> Trips:
+    """Parts as one table."""
+    if len(parts) == 1 and identity is None:
+        return parts[0]
+    return Trips(pl.concat([part.table for part in parts]), parts[0].space, parts[0].time_zone, identity)

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import os
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from murmurate import engine
+from murmurate.core.work import WorkFolder, sweep
+from murmurate.engine.processes import opened
+from murmurate.errors import EngineError
+
+
+def killed_once(folder, item):
+    """Ends its own process the first time it meets item 3."""
+    mark = Path(folder) / "killed"
+    if item == 3 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return item * item
+
+
+def always_killed(item):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def shared_sum(handle, item):
+    return sum(opened(handle)) + item
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_results_come_in_order(workers):
+    assert list(engine.map(abs, range(-5, 5), workers=workers)) == [5, 4, 3, 2, 1, 0, 1, 2, 3, 4]
+
+
+def test_a_killed_worker_costs_a_part_and_no_result(tmp_path):
+    with engine.engine(2) as running:
+        assert list(running.map(partial(killed_once, tmp_path), range(12))) == [k * k for k in range(12)]
+
+
+def test_a_part_that_always_kills_its_worker_ends_the_work():
+    with engine.engine(2) as running, pytest.raises(EngineError, match="3 times"):
+        list(running.map(always_killed, range(3)))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_shared_value_reaches_every_worker(workers, tmp_path, monkeypatch):
+    monkeypatch.setenv("MURMURATE_STATE", str(tmp_path))
+    with engine.engine(workers) as running:
+        handle = running.share([1, 2, 3])
+        assert list(running.map(partial(shared_sum, handle), range(4))) == [6, 7, 8, 9]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_work_folders_are_private_and_swept_after_a_kill(tmp_path):
+    folder = WorkFolder(tmp_path)
+    assert folder.path.stat().st_mode & 0o777 == 0o700
+    left = tmp_path / "work-999999999-abc"
+    left.mkdir()
+    assert sweep(tmp_path) == [left]
+    assert folder.path.exists()
+    folder.close()
+    assert not folder.path.exists()
