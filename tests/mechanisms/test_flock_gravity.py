@@ -3,14 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from murmurate.asking import Answer
 from murmurate.mechanisms.flock.beliefs import believed, between_middles
 from murmurate.mechanisms.flock.ends_pool import EndsPool, Ways
-from murmurate.mechanisms.flock.frame import Frame
 from murmurate.mechanisms.flock.gravity import fit_gravity, nearness, placed
-from murmurate.mechanisms.flock.pace import FARS, SPEEDS, fit_pace
+from murmurate.mechanisms.flock.pace import fit_pace
 from murmurate.mechanisms.flock.shapes import Shapes, believed_shapes
-from murmurate.mechanisms.flock.tables import APART_EDGES, DIAMETERS, LENGTH_EDGES, SHAPES, diameter_bin
-from murmurate.mechanisms.flock.tilt import Answer, resample
+from murmurate.mechanisms.flock.tables import APART_EDGES, DIAMETERS, FARS, LENGTH_EDGES, SHAPES, SPEEDS, diameter_bin
+from murmurate.mechanisms.flock.tilt import resample
+from murmurate.mechanisms.flock.tracks import Frame
 from murmurate.spaces.grid import Grid
 
 FRAME = Frame(grid=Grid(60.10, 24.80, 60.16, 24.92, 200), block=3, reach=2, hours=1, max_cells=50)

@@ -8,15 +8,18 @@ import pytest
 
 import murmurate as mm
 from murmurate import noise
+from murmurate.asking import STEPS, Budget
+from murmurate.asking.meter import counted, spent_share
+from murmurate.asking.rounds import fitted
 from murmurate.attacks.audit import audit
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.mechanisms.flock import Flock, fitting, road_ways
 from murmurate.mechanisms.flock.road_places import Kerbs, grid_over
-from murmurate.mechanisms.flock.road_ways import SHARE, groups_of, read_links, use_of
+from murmurate.mechanisms.flock.road_ways import groups_of
+from murmurate.mechanisms.flock.rounds import LINKS_SHARE
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import network
-from murmurate.synthesis.measure import ONE, Noise, measure
 from road_town import grid_town
 from town_traffic import traffic
 
@@ -39,57 +42,52 @@ def mechanism(**options):
     return Flock(**{"epsilon": 4.0, "space": TOWN, **options})
 
 
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize(("unit", "most"), [("trip", None), ("user", 5)])
-def test_cells_and_links_together_cost_what_is_promised(monkeypatch, cars, kind, unit, most):
-    asked = mechanism(delta=1e-6 if kind == "gaussian" else 0.0, unit=unit, max_trips=most)
+def test_cells_and_links_together_cost_what_is_promised(cars, delta, unit, most):
+    asked = mechanism(delta=delta, unit=unit, max_trips=most)
     gone = cars.table["tid"][0] if most is None else cars.table["uid"][0]
     without = Trips(cars.table.filter(pl.col("tid" if most is None else "uid") != gone))
+    costs = spent_share(asked, cars, without, noise.seeded(1))
+    assert sum(costs.values()) <= 1
+    assert 0.9 * LINKS_SHARE < costs["links"] <= LINKS_SHARE or most is not None
+    assert costs["links"] > 0
 
-    def measured(trips):
-        calls = []
 
-        def record(values, *, scale, rng):
-            calls.append((values.copy(), scale))
-            return np.array([cars.n_trips * ONE]) if len(values) == 1 else (np.arange(len(values)) % 7 + 1) * ONE
-
-        monkeypatch.setattr(noise, f"{kind}_integers", record)
-        asked.fit(trips, noise.seeded(1))
-        return calls
-
-    losses = []
-    for (one, scale), (other, other_scale) in zip(measured(cars), measured(without), strict=True):
-        assert scale == other_scale
-        change = (one - other).astype(float)
-        losses.append(np.abs(change).sum() / scale if kind == "laplace" else (np.linalg.norm(change) / scale) ** 2)
-    whole = asked.epsilon if kind == "laplace" else 1 / asked.noise().scale ** 2
-    assert sum(losses) <= whole * (1 + 1e-9)
-    assert 0.9 * SHARE < losses[-1] / whole <= SHARE * (1 + 1e-9) or most is not None
-    assert losses[-1] > 0
+@pytest.mark.parametrize("stamp", ["1900-01-01", "1989-05-01", "2200-01-01"])
+def test_the_time_of_one_trip_moves_no_other_trip(cars, stamp):
+    """One clock for all trips once let a single early time move the links of thousands of others."""
+    few = cars.take_trips(np.arange(60))
+    odd = few.take_trips([0]).table
+    shift = pl.lit(stamp).str.to_datetime(time_unit="us", time_zone="UTC") - odd["datetime"][0]
+    odd = odd.with_columns(
+        pl.col("datetime") + shift, uid=pl.lit("10000000").cast(odd.schema["uid"]), tid=pl.col("tid") + 10**6
+    )
+    costs = spent_share(mechanism(epsilon=20.0), Trips(pl.concat([few.table, odd])), few, noise.seeded(1))
+    assert sum(costs.values()) <= 1
 
 
 @pytest.mark.parametrize("broken", [False, True])
 def test_audit_of_the_link_table_and_a_twin_that_reads_it_raw(cars, broken):
     """An adversary who knows every trip but one and sees the noisy use of links."""
-    whole = Noise(kind="laplace", scale=1 / 8.0)
-    group = groups_of(TOWN, 300.0, whole.part(SHARE))
     few = cars.take_trips(np.arange(40))
-    sides = (few, few.take_trips(np.arange(1, 40)))
-    exact = [use_of(*read_links(private, TOWN), group, int(group.max()) + 1, "l1") for private in sides]
+    tables = counted(mechanism(epsilon=30.0), (few, few.take_trips(np.arange(1, 40))), noise.seeded(1))
+    links = next(one for one in tables if one.table.name == "links")
+    exact = [links.exact(side) / STEPS for side in (0, 1)]
 
     def outputs(side, n, rng):
         ratios = []
         for _ in range(n):
-            seen = exact[side] / ONE if broken else measure(exact[side], noise=whole.part(SHARE), rng=rng)
-            ratios.append(float((np.abs(seen - exact[1] / ONE) - np.abs(seen - exact[0] / ONE)).sum()))
+            seen = exact[side] if broken else Budget(epsilon=8.0).draw(links.table, links.exact(side), rng).noisy
+            ratios.append(float((np.abs(seen - exact[1]) - np.abs(seen - exact[0])).sum()))
         return np.round(ratios, 6)
 
     bound = audit(outputs, n=400, rng=noise.seeded(3), confidence=0.95).value
-    assert bound > 8.0 * SHARE if broken else bound < 8.0 * SHARE
+    assert bound > 8.0 * LINKS_SHARE if broken else bound < 8.0 * LINKS_SHARE
 
 
 def test_released_trips_keep_to_the_streets_and_their_directions(cars):
-    released = mechanism(n_out=300, epsilon=20.0).apply(cars, noise.seeded(2))
+    released = mm.rehearse(mechanism(n_out=300, epsilon=20.0), cars, rng=noise.seeded(2)).payload
     assert released.n_trips == 300 and (np.diff(released.offsets) >= 2).all()
     assert set(released.columns) == {"uid", "tid", "datetime", "hour", "lat", "lng", "link"}
     assert (TOWN.index.nearest(released.lat, released.lng, radius_m=5.0)[2] < 0.5).all()
@@ -99,7 +97,7 @@ def test_released_trips_keep_to_the_streets_and_their_directions(cars):
 
 
 def test_ways_follow_links_that_meet_and_one_ways(cars):
-    model = mechanism(epsilon=20.0).fit(cars, noise.seeded(2))
+    model = fitted(mechanism(epsilon=20.0), cars, noise.seeded(2))
     generator = np.random.default_rng(1)
     tracks = model._tracks(200, model.fitted.law.ends, generator)
     driven = model.ways.drive(tracks, model.fitted.law.frame, generator)
@@ -115,14 +113,14 @@ def test_busy_links_become_cheap(cars):
     one_street = cars.table.filter(pl.col("lat").is_between(lat - 1e-4, lat + 1e-4))
     one_street = Trips(one_street.filter(pl.len().over("tid") > 3))
     many = [one_street.table.with_columns(tid=pl.col("tid") + 10_000 * k) for k in range(40)]
-    model = mechanism(epsilon=50.0).fit(Trips(pl.concat(many)), noise.seeded(2))
+    model = fitted(mechanism(epsilon=50.0), Trips(pl.concat(many)), noise.seeded(2))
     on = np.abs(TOWN.midpoint[0] - lat) < 1e-5
     assert model.ways.factor[on].mean() < model.ways.factor[~on].mean()
 
 
 def test_a_model_on_roads_is_saved_loaded_and_sampled(tmp_path, cars):
     asked = mechanism()
-    model = asked.fit(cars, noise.seeded(3))
+    model = fitted(asked, cars, noise.seeded(3))
     model.save(tmp_path)
     again = asked.load(tmp_path)
     one, other = (side.sample(50, noise.seeded(5)) for side in (model, again))
@@ -136,7 +134,7 @@ def test_a_model_on_roads_is_saved_loaded_and_sampled(tmp_path, cars):
 
 def test_without_times_and_through_the_door(tmp_path, cars):
     private = Trips(cars.table.drop("datetime"))
-    released = mechanism(n_out=40).apply(private, noise.seeded(1))
+    released = mm.rehearse(mechanism(n_out=40), private, rng=noise.seeded(1)).payload
     assert set(released.columns) == {"uid", "tid", "lat", "lng", "link"}
     found = mm.release(mechanism(n_out=40), cars, ledger=mm.Ledger(f"sqlite:///{tmp_path}/l.db"), out=tmp_path / "out")
     assert found.manifest.to_json()["guarantee"]["epsilon"] == 4.0
@@ -154,7 +152,7 @@ def test_a_model_is_sampled_where_the_network_file_is_not(tmp_path, monkeypatch,
 
 
 def test_groups_are_finer_for_more_trips():
-    sizes = [int(groups_of(TOWN, n, Noise(kind="laplace", scale=1.0)).max()) + 1 for n in (100, 1_000, 100_000)]
+    sizes = [int(groups_of(TOWN, n, 2**0.5).max()) + 1 for n in (100, 1_000, 100_000)]
     assert sizes == sorted(sizes) and sizes[0] < sizes[-1] == TOWN.n_links
 
 

@@ -9,12 +9,11 @@ import numpy as np
 
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.flock.ends_pool import EndsPool
-from murmurate.mechanisms.flock.frame import Frame
 from murmurate.mechanisms.flock.gravity import fine_in, within
 from murmurate.mechanisms.flock.places import Flags, lengthened, scattered, smoothed
 from murmurate.mechanisms.flock.shapes import Shapes
 from murmurate.mechanisms.flock.tables import diameter_bin
-from murmurate.mechanisms.flock.tracks import Tracks, measured, taken
+from murmurate.mechanisms.flock.tracks import Frame, Tracks, measured, taken
 from murmurate.synthesis.moves import MoveWeights
 from murmurate.synthesis.paths import sample_paths
 from murmurate.synthesis.sequences import CellTrips

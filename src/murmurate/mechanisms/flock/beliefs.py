@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from murmurate.asking import Answer
 from murmurate.core.space import Floats
-from murmurate.mechanisms.flock.frame import Frame
-from murmurate.mechanisms.flock.tilt import Answer
+from murmurate.mechanisms.flock.tracks import Frame
 from murmurate.synthesis.ends import believed_cells
 
 GROUPS = 8

@@ -8,15 +8,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from murmurate.asking import Answer, Norm
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.flock.frame import Frame
 from murmurate.mechanisms.flock.gravity import fit_gravity, placed
 from murmurate.mechanisms.flock.shapes import Shapes
-from murmurate.mechanisms.flock.tables import DIAMETERS, End, Parts, Zones, diameter_bin, end_bins
-from murmurate.mechanisms.flock.tilt import Answer, fit_pulls, log_weights
+from murmurate.mechanisms.flock.tables import DIAMETERS, Parts, Zones, diameter_bin, end_bins, once_each, shared
+from murmurate.mechanisms.flock.tilt import fit_pulls, log_weights
+from murmurate.mechanisms.flock.tracks import End, Frame
 from murmurate.synthesis.ends import Ends, draw_within
-from murmurate.synthesis.measure import ONE, parts_of_trips
-from murmurate.synthesis.moves import Norm
 
 TABLES = ("pairs", "pairs_hour", "source_hour", "destination_hour")
 
@@ -88,8 +87,7 @@ def independent_pool(  # noqa: PLR0917
     """Draw independent ends, and weigh them until pairs, hours and distances are those of the noisy tables."""
     source, destination, hour = ends.sample(size, generator)
     apart = diameter_bin(_apart_m(source, destination, frame, generator))
-    trip, full = np.arange(size, dtype=np.int64), np.full(size, ONE, dtype=np.int64)
-    distances = {"apart": (Parts(trip, apart, full, DIAMETERS), answers["apart"])}
+    distances = {"apart": (once_each(apart, DIAMETERS), answers["apart"])}
     weight = _weights(End(source, destination, hour), distances, answers, frame, zones, n)
     order = np.lexsort((apart, zones.zone[destination], zones.zone[source], hour))
     return EndsPool(source[order], destination[order], hour[order], np.cumsum(weight[order]))
@@ -129,8 +127,7 @@ def gravity_pool(  # noqa: PLR0917
     extra = {}
     if "ends" in answers:
         both, owner = np.column_stack([source, destination]).ravel(), np.repeat(np.arange(size, dtype=np.int64), 2)
-        ends = Parts(*parts_of_trips(frame.walked_of(both), owner, frame.n_walked, norm=norm), frame.n_walked)
-        extra["ends"] = (ends, answers["ends"])
+        extra["ends"] = (shared(frame.walked_of(both), owner, frame.n_walked, norm), answers["ends"])
     weight = _weights(End(source, destination, hour), extra, answers, frame, zones, n)
     ways = Ways(first_y, first_x, last_y, last_x, diameter_m, length_m)
     order = np.lexsort((diameter_m, hour, zones.at(destination, zones.pairs), zones.at(source, zones.pairs)))
@@ -153,9 +150,8 @@ def _weights(  # noqa: PLR0917
         deviation = answers["pairs"].deviation * len(table) ** 0.5
         asked["sources"] = Answer(table.sum(axis=1), deviation)
         asked["destinations"] = Answer(table.sum(axis=0), deviation)
-    trip, full = np.arange(size, dtype=np.int64), np.full(size, ONE, dtype=np.int64)
     bins = end_bins(drawn, frame, zones, set(asked))
-    shown = {name: Parts(trip, at, full, n_bins) for name, (at, n_bins) in bins.items()}
+    shown = {name: once_each(at, n_bins) for name, (at, n_bins) in bins.items()}
     for name, (part, answer) in extra.items():
         shown[name], asked[name] = part, answer
     pulls = fit_pulls(shown, asked, n, size)

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from murmurate.core.space import Floats, Integers
-from murmurate.core.trips import Trips
-from murmurate.errors import InputError
+from murmurate.asking import STEPS, Answer, Norm
+from murmurate.core.space import Floats
 from murmurate.mechanisms.flock.base_law import BaseLaw
-from murmurate.mechanisms.flock.beliefs import believed, between_middles, settled
+from murmurate.mechanisms.flock.beliefs import believed, settled
 from murmurate.mechanisms.flock.ends_pool import EndsPool, gravity_pool, independent_pool
-from murmurate.mechanisms.flock.frame import Frame
-from murmurate.mechanisms.flock.pace import Pace, fit_pace, pace_bins
-from murmurate.mechanisms.flock.reading import read
-from murmurate.mechanisms.flock.rules import (
-    COUNT_SHARE,
-    block_of,
-    depths,
-    shapes_weighed,
-    shares,
-    steps_counted,
-    stride_of,
-    trips_needed,
-)
+from murmurate.mechanisms.flock.pace import Pace, fit_pace
+from murmurate.mechanisms.flock.rounds import Plan, shapes_weighed
 from murmurate.mechanisms.flock.shapes import Shapes, believed_shapes
 from murmurate.mechanisms.flock.tables import Zones, parts
-from murmurate.mechanisms.flock.tilt import Answer, fit_pulls
-from murmurate.mechanisms.flock.tracks import Tracks
-from murmurate.spaces.grid import Grid
+from murmurate.mechanisms.flock.tilt import fit_pulls
+from murmurate.mechanisms.flock.tracks import Frame
 from murmurate.synthesis.calibrate import correction, relative_middles, starting_weights
 from murmurate.synthesis.ends import Ends, believed_zone_hour, coarsen, filled, joint_of
-from murmurate.synthesis.measure import ONE, Noise, measure, once_per_trip
-from murmurate.synthesis.moves import MoveWeights, Neighbourhood, Norm, reach_of
+from murmurate.synthesis.moves import MoveWeights, Neighbourhood
 from murmurate.synthesis.shrink import nonnegative, shrink
 from murmurate.synthesis.sizes import n_rings_of, rings, sizes_from_tables
-from murmurate.synthesis.zones import zones_of_equal_mass
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
@@ -56,11 +40,7 @@ ENDS_POOL = (100_000, 300_000)
 GRAVITY_POOL = (80_000, 120_000)
 POOL = (12_000, 60_000)
 COARSE_POOL = 12_000
-UNTIMED_REACH = 7
-UNTIMED_STRIDE = 0.5
 DRAWN_ENDS = 200_000
-AT_ONCE = 100_000
-"""Trips counted at a time; more at once take memory and change nothing."""
 DETOUR = 0.4
 """Cells of detour that make a step less likely by a factor of e, where moves are not counted."""
 LONG_STEP = 0.1
@@ -85,110 +65,23 @@ class Fitted:
     """None where trips have no times."""
 
 
-class Counting:
-    """Measures tables of private tracks, each once, with its share of the noise; keeps the noisy answers."""
-
-    def __init__(self, noise: Noise, rng: Randomness) -> None:
-        self.noise, self.rng = noise, rng
-        self.shares: Mapping[str, float] = {"n": COUNT_SHARE}
-        self.norm: Norm = "l2" if noise.kind == "gaussian" else "l1"
-        self.answers: dict[str, Answer] = {}
-
-    def count(self, n_trips: int) -> float:
-        """How many trips there are, for the rules."""
-        return max(float(self._measured("n", np.array([n_trips * ONE]))[0]), 1.0)
-
-    def tables(self, names: tuple[str, ...], tracks: Tracks, frame: Frame, zones: Zones | None = None) -> None:
-        """Measure those of the named tables that get a share."""
-        wanted = [name for name in names if name in self.shares]
-        sums: dict[str, Integers] = {}
-        for some in tracks.runs(AT_ONCE):
-            for name, part in parts(wanted, some, frame, zones, self.norm).items():
-                sums[name] = sums[name] + part.table() if name in sums else part.table()
-        for name, fixed in sums.items():
-            self._measured(name, fixed)
-
-    def bins(self, tables: Mapping[str, tuple[Integers, int]]) -> None:
-        """Measure tables that a trip enters once, given by bins."""
-        for name, (at, n_bins) in tables.items():
-            if name in self.shares:
-                self._measured(name, once_per_trip(at, n_bins))
-
-    def refined_n(self) -> float:
-        """The number of trips from every table that each trip enters once, by inverse variance."""
-        total = weight = 0.0
-        for name in ("n", "pairs", "diameter", "source_hour", "destination_hour"):
-            if name in self.answers:
-                answer = self.answers[name]
-                precision = 1.0 / (answer.noisy.size * answer.deviation**2)
-                total, weight = total + precision * float(answer.noisy.sum()), weight + precision
-        return max(total / weight, 1.0)
-
-    def _measured(self, name: str, fixed: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
-        part = self.noise.part(self.shares[name])
-        self.answers[name] = Answer(measure(fixed, noise=part, rng=self.rng), part.deviation)
-        return self.answers[name].noisy
-
-
-def fit(
-    inside: Trips, *, grid: Grid, hours: int, max_cells: int, slot_s: int, max_speed_kmh: float, noise: Noise, rng: Randomness
-) -> Fitted:
-    """Spend the whole of `noise`'s budget, split by the rules, and make a law of the answers.
-
-    Guarantee: one trip changes each table by at most 1 in the norm of the noise; the frame and the zones of later tables
-    follow from public parameters and from answers already given.
-    """
-    counting = Counting(noise, rng)
-    n = counting.count(inside.n_trips)
-    _refuse_too_few(n, noise)
-    block = block_of(grid, n, noise)
-    counting.shares = shares(hours=hours, counted=steps_counted(n, block, noise), timed=inside.has_time)
-    reach = (
-        reach_of(cell_m=grid.cell_m * block, max_speed_kmh=max_speed_kmh, slot_s=slot_s) if inside.has_time else UNTIMED_REACH
-    )
-    stride = stride_of(grid.cell_m * block, slot_s) if inside.has_time else UNTIMED_STRIDE
-    frame = Frame(grid=grid, block=block, reach=reach, hours=hours, max_cells=max_cells, stride=stride)
-    tracks = read(inside, frame, slot_s=slot_s)
-    counting.tables(
-        ("ends", "places", "visits", "apart", "diameter", "shape", "sizes", "sizes_hour", "towards", "steps"), tracks, frame
-    )
-    cells = _believed_ends(counting.answers, frame)
-    depth = depths(n, hours, counting.shares, noise)
-    zone = zones_of_equal_mass(cells, rows=grid.rows, columns=grid.columns, depth=depth["fine"])
-    zones = Zones(zone, **depth)
-    counting.tables(("source_hour", "destination_hour", "pairs", "pairs_hour"), tracks, frame, zones)
-    pace = _pace(counting, inside, tracks, hours) if inside.has_time else None
-    n = counting.refined_n()
+def fit(plan: Plan, rng: Randomness) -> Fitted:
+    """Make a model of the answers: reads nothing private."""
+    n, frame, zones = plan.refined_n(), plan.frame, plan.zones
     generator = rng.generator()
-    answers = counting.answers if "steps" in counting.answers else settled(counting.answers, frame)
-    law = _base_law(answers, frame, zones, cells * (n / max(cells.sum(), 1e-9)), n, counting.norm, generator)
+    pace = fit_pace(plan.answers["pace"], plan.answers.get("pace_hour"), frame.hours) if plan.timed else None
+    answers = dict(plan.answers) if "steps" in plan.answers else settled(plan.answers, frame)
+    cells = plan.end_cells
+    law = _base_law(answers, frame, zones, cells * (n / max(cells.sum(), 1e-9)), n, plan.norm, generator)
     pool = int(np.clip(2 * n, *POOL))
-    law = _calibrated(law, answers, counting.norm, n, pool if law.counted else min(pool, COARSE_POOL), generator)
+    law = _calibrated(law, answers, plan.norm, n, pool if law.counted else min(pool, COARSE_POOL), generator)
     tilted: tuple[str, ...] = TILTED
     if law.counted:
-        tilted = COUNTED_TILTED + (SHAPES if shapes_weighed(n, frame.n_walked, noise) else ())
+        tilted = COUNTED_TILTED + (SHAPES if shapes_weighed(n, frame.n_walked, plan.noise) else ())
     names = [name for name in tilted if name in answers]
-    shown = parts(names, law.draw(pool, generator), frame, zones, counting.norm)
+    shown = parts(names, law.draw(pool, generator), frame, zones, plan.norm)
     pulls = fit_pulls(shown, answers, n, pool)
-    return Fitted(law, zones, pulls, counting.norm, n, pace)
-
-
-def _refuse_too_few(n: float, noise: Noise) -> None:
-    """Decided by the charged count and public numbers alone, so that the refusal itself tells nothing else."""
-    needed = trips_needed(noise)
-    if n < needed:
-        raise InputError(
-            f"a noisy count found about {max(n, 0):,.0f} trips in the box, and with this budget a release shows more than its "
-            f"noise from about {needed:,.0f} on.",
-            f"Give about {needed / max(n, 1.0):.1f} times the epsilon, more trips, a smaller max_trips, or check the box. What "
-            "the ledger was charged stays charged.",
-        )
-
-
-def _pace(counting: Counting, inside: Trips, tracks: Tracks, hours: int) -> Pace:
-    first, last = inside.offsets[:-1], inside.offsets[1:] - 1
-    counting.bins(pace_bins(tracks, (inside.time_us[last] - inside.time_us[first]) / 1e6, hours))
-    return fit_pace(counting.answers["pace"], counting.answers.get("pace_hour"), hours)
+    return Fitted(law, zones, pulls, plan.norm, n, pace)
 
 
 def _base_law(  # noqa: PLR0917
@@ -281,21 +174,6 @@ def _ends(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats,
     return Ends(joint, both[0], both[1], cells, cells, zones.zone, n)
 
 
-def _believed_ends(answers: dict[str, Answer], frame: Frame) -> Floats:
-    """[fine cell] ends: walked cells first (as visits lie where ends have no table), then fine cells within them."""
-    walked = believed(answers["visits"], frame.rows, frame.columns)
-    if "ends" in answers:
-        walked = believed(answers["ends"], frame.rows, frame.columns, walked)
-    if frame.block == 1:
-        return walked
-    fine = between_middles(walked, frame)
-    if "places" in answers:
-        fine = believed(answers["places"], frame.grid.rows, frame.grid.columns, fine)
-    of_fine = frame.walked_of(np.arange(frame.grid.n_cells))
-    within = np.bincount(of_fine, weights=fine, minlength=frame.n_walked)
-    return np.asarray(fine * (walked / np.maximum(within, 1e-12))[of_fine])
-
-
 def _calibrated(  # noqa: PLR0917
     law: BaseLaw, answers: dict[str, Answer], norm: Norm, n: float, pool: int, generator: np.random.Generator
 ) -> BaseLaw:
@@ -306,7 +184,7 @@ def _calibrated(  # noqa: PLR0917
         shown = parts(names, law.draw(pool, generator), law.frame, None, norm)
         turned: dict[str, Floats] = {"towards": np.ones(1), "steps": np.ones(1)}
         for name in names:
-            expected: Floats = np.asarray(shown[name].table() * (n / (pool * ONE)), dtype=np.float64)
+            expected: Floats = np.asarray(shown[name].table() * (n / (pool * STEPS)), dtype=np.float64)
             turned[name] = correction(answers[name].noisy, expected, answers[name].deviation)
         if "steps" not in answers:
             little = answers["visits"].deviation * LITTLE_NOISE

@@ -8,8 +8,8 @@ import numpy as np
 from numba import njit
 
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.flock.frame import Frame
 from murmurate.mechanisms.flock.tables import DIAMETERS, diameter_bin
+from murmurate.mechanisms.flock.tracks import Frame
 
 ROUNDS = 15
 PAIRS = 12

@@ -8,25 +8,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from murmurate.asking.bounding import units_of_trips
-from murmurate.core.accounting import solve_noise_multiplier
-from murmurate.core.events import Event, Gaussian, Pure
+from murmurate.asking import Budget, Facts, Round
+from murmurate.asking.table import Answers
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import one_of, positive, share, whole
-from murmurate.core.trips import Trips
-from murmurate.errors import InputError, ParameterError
+from murmurate.errors import ParameterError
 from murmurate.mechanisms.flock import stored
 from murmurate.mechanisms.flock.fitting import fit
 from murmurate.mechanisms.flock.model import FlockModel
-from murmurate.mechanisms.flock.reading import inside_box
 from murmurate.mechanisms.flock.road_model import fit_on_roads, read_road_model
 from murmurate.mechanisms.flock.road_places import grid_over
-from murmurate.mechanisms.flock.rules import trips_needed
+from murmurate.mechanisms.flock.rounds import NoiseLevel, Plan, trips_needed
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
-from murmurate.synthesis.measure import Noise
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
@@ -116,13 +110,12 @@ class Flock:
         """The cells on which trips are counted: those given, or ones laid over the box of the roads."""
         return self.space if isinstance(self.space, Grid) else grid_over(self.space, MOST_CELLS)
 
-    def noise(self) -> Noise:
-        """The noise that stands for the whole budget; every table gets a part."""
-        trips = self.max_trips or 1
-        if self.delta == 0:
-            return Noise(kind="laplace", scale=1 / self.epsilon, trips_per_unit=trips)
-        sigma = solve_noise_multiplier("gaussian", epsilon=self.epsilon, delta=self.delta)
-        return Noise(kind="gaussian", scale=sigma, trips_per_unit=trips)
+    def budget(self) -> Budget:
+        """The whole promise; every table gets a share of it."""
+        return Budget(epsilon=self.epsilon, delta=self.delta)
+
+    def _noise(self) -> NoiseLevel:
+        return NoiseLevel(self.budget(), limit=float(self.max_trips or 1))
 
     def bounds(self) -> Unit:
         """The unit and its public bound."""
@@ -130,7 +123,6 @@ class Flock:
 
     def guarantee(self) -> DP:
         """(epsilon, delta) for the unit; all tables together are one event, because their parts add up to it exactly."""
-        event: Event = Pure(epsilon=self.epsilon) if self.delta == 0 else Gaussian(noise_multiplier=self.noise().scale)
         return DP(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -139,7 +131,7 @@ class Flock:
                 "the box, the cells and all parameters are public and were not chosen by looking at these data",
                 "noise is drawn from a secure stream",
             ),
-            events=(event,),
+            events=self.budget().events,
         )
 
     def statement(self) -> tuple[str, ...]:
@@ -153,46 +145,38 @@ class Flock:
         )
 
     def expected_error(self) -> str:
-        deviation = self.noise().part(0.2).deviation
+        deviation = self._noise().deviation(0.2)
         return (
             f"A table with a fifth of the budget carries noise of about {deviation:.0f} trips a bin: below about "
-            f"{trips_needed(self.noise()):,.0f} trips in the box nothing is released, and places that fewer than "
+            f"{trips_needed(self._noise()):,.0f} trips in the box nothing is released, and places that fewer than "
             f"{2 * deviation:.0f} trips visit are not told from their surroundings."
         )
 
-    # -- learning and drawing ------------------------------------------------------------------------------------------
+    # -- asking and learning -------------------------------------------------------------------------------------------
 
-    def fit(self, private: Trips, rng: Randomness) -> FlockModel:
-        """Spend the guarantee once; the model can then be sampled for free."""
-        _refuse_unbounded(private, self.bounds())
-        timed = private.has_time or "hour" in private.columns
-        how: dict[str, Any] = {
-            "grid": self.grid, "hours": self.hours if timed else 1, "max_cells": self.max_cells, "slot_s": self.slot_s,
-            "max_speed_kmh": self.max_speed_kmh, "noise": self.noise(), "rng": rng,
-        }  # fmt: skip
-        if isinstance(self.space, RoadNetwork):
-            return fit_on_roads(private, self.space, day=self.day, **how)
-        fitted = fit(inside_box(private, self.grid), **how)
-        return FlockModel(fitted, private.time_zone, self.day)
+    def ask(self, answers: Answers, facts: Facts) -> Round | None:
+        """The next round of tables, from public parameters and earlier answers."""
+        return self._plan(answers, facts).ask()
 
-    def apply(self, private: Trips, rng: Randomness) -> Trips:
-        """Fit, then draw `n_out` trips (or as many as the noisy count says)."""
-        model = self.fit(private, rng)
-        return model.sample(self.n_out or max(1, round(model.n)), rng)
+    def model(self, answers: Answers, facts: Facts, rng: Randomness) -> FlockModel:
+        """The model that the answers make; it can be sampled for free."""
+        plan = self._plan(answers, facts)
+        cells = FlockModel(fit(plan, rng), facts.time_zone, self.day)
+        return cells if self._network is None else fit_on_roads(cells, plan, rng, self.slot_s)
+
+    @property
+    def _network(self) -> RoadNetwork | None:
+        return self.space if isinstance(self.space, RoadNetwork) else None
+
+    def _plan(self, answers: Answers, facts: Facts) -> Plan:
+        timed = facts.has_time or "hour" in facts.carries
+        return Plan(
+            grid=self.grid, network=self._network, hours=self.hours if timed else 1, timed=facts.has_time,
+            max_cells=self.max_cells, slot_s=self.slot_s, max_speed_kmh=self.max_speed_kmh, budget=self.budget(),
+            limit=float(self.max_trips or 1), answers=answers,
+        )  # fmt: skip
 
     def load(self, path: Path) -> FlockModel:
         """Read back a saved model."""
         model = FlockModel(*stored.read(path))
         return read_road_model(path, model) if isinstance(self.space, RoadNetwork) else model
-
-
-def _refuse_unbounded(private: Trips, unit: Unit) -> None:
-    """The door bounds every unit; a fit without the door must not void the promise silently."""
-    if unit.name == "trip" or private.n_trips == 0:
-        return
-    most = unit.max_trips or 1
-    if int(np.bincount(units_of_trips(private, unit)).max()) > most:
-        raise InputError(
-            f"a {unit.name} has more than the {most} trips its guarantee is priced for.",
-            "Go through murmurate.release or murmurate.fit, which draw at most max_trips of each.",
-        )

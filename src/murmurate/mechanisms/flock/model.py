@@ -17,7 +17,7 @@ from murmurate.mechanisms.flock.ends_pool import EndsPool
 from murmurate.mechanisms.flock.fitting import Fitted
 from murmurate.mechanisms.flock.pace import times_us
 from murmurate.mechanisms.flock.places import apart_again
-from murmurate.mechanisms.flock.rules import CANDIDATES
+from murmurate.mechanisms.flock.rounds import CANDIDATES
 from murmurate.mechanisms.flock.stored import write
 from murmurate.mechanisms.flock.tables import parts
 from murmurate.mechanisms.flock.tilt import log_weights, resample

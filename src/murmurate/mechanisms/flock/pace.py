@@ -8,19 +8,15 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from murmurate.asking import Answer
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.flock.tables import DIAMETERS, diameter_bin
-from murmurate.mechanisms.flock.tilt import Answer
+from murmurate.mechanisms.flock.tables import FAR_STEP, FARS, SPEEDS, diameter_bin
 from murmurate.mechanisms.flock.tracks import Tracks
 from murmurate.synthesis.ends import draw_within
 from murmurate.synthesis.shrink import shrink
 
-SPEEDS = 12
 SLOWEST_KMH = 0.7
 GROWTH = 1.6
-FAR_STEP = 3
-"""Bins of diameter that share a row."""
-FARS = DIAMETERS // FAR_STEP
 CLEAR = 3.0
 """Deviations of noise above which a speed is taken to occur at all."""
 SECOND_US = 1_000_000

@@ -9,8 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.flock.frame import Frame
-from murmurate.mechanisms.flock.tracks import Tracks
+from murmurate.mechanisms.flock.tracks import Frame, Tracks
 
 MARGIN = 0.02
 """Points stay this far (in fine cells) inside the cell they visit."""

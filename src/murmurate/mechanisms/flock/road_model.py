@@ -12,22 +12,18 @@ from numba import njit
 
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import TIME, Trips
-from murmurate.errors import InputError
-from murmurate.mechanisms.flock.fitting import fit
+from murmurate.errors import InputError, ParameterError
 from murmurate.mechanisms.flock.model import FlockModel
 from murmurate.mechanisms.flock.pace import SECOND_US, times_us
-from murmurate.mechanisms.flock.reading import inside_box
 from murmurate.mechanisms.flock.road_places import Kerbs
-from murmurate.mechanisms.flock.road_ways import SHARE, Driven, RoadWays, fit_ways, read_links
+from murmurate.mechanisms.flock.road_ways import Driven, Links, RoadWays, fit_ways
 from murmurate.mechanisms.flock.tracks import Tracks
 from murmurate.spaces.road.geometry import points_along
 from murmurate.spaces.road.storage import load, save
 
 if TYPE_CHECKING:
+    from murmurate.mechanisms.flock.rounds import Plan
     from murmurate.noise import Randomness
-    from murmurate.spaces.grid import Grid
-    from murmurate.spaces.road import RoadNetwork
-    from murmurate.synthesis.measure import Noise
 
 NETWORK = "network.npz"
 FACTORS = "factors.npy"
@@ -95,23 +91,21 @@ def read_road_model(path: Path, model: FlockModel) -> RoadFlockModel:
     return RoadFlockModel(model.fitted, model.time_zone, model.day, ways, int(factors[-1]))
 
 
-def fit_on_roads(
-    private: Trips, network: RoadNetwork, *, grid: Grid, noise: Noise, rng: Randomness, day: str, slot_s: int, **how: Any
-) -> RoadFlockModel:
-    """A model of the cells with most of the budget, then the use of links with the rest; the parts add up to the whole."""
-    inside = inside_box(private, grid)
-    fitted = fit(inside, grid=grid, noise=noise.part(1 - SHARE), rng=rng, slot_s=slot_s, **how)
-    cells = FlockModel(fitted, private.time_zone, day)
-    kerbs = Kerbs.along(network, grid)
+def fit_on_roads(cells: FlockModel, plan: Plan, rng: Randomness, slot_s: int) -> RoadFlockModel:
+    """Put a model of the cells on roads, whose costs show the noisy use of links."""
+    if plan.network is None or plan.link_groups is None:
+        raise ParameterError("a model on roads needs a road network.")
+    fitted = cells.fitted
 
     def drawn(n: int, generator: np.random.Generator) -> Tracks:
         return cells._tracks(n, fitted.law.ends, generator)
 
+    links = Links(plan.link_groups, int(plan.link_groups.max()) + 1)
     ways = fit_ways(
-        read_links(inside, network), network, kerbs, fitted.law.frame, drawn, n=fitted.n, norm=fitted.norm,
-        noise=noise.part(SHARE), rng=rng,
+        plan.answers["links"], links, plan.network, fitted.law.frame, drawn, n=fitted.n, norm=fitted.norm,
+        generator=rng.generator(),
     )  # fmt: skip
-    return RoadFlockModel(fitted, private.time_zone, day, ways, slot_s)
+    return RoadFlockModel(fitted, cells.time_zone, cells.day, ways, slot_s)
 
 
 def placed(  # noqa: PLR0917

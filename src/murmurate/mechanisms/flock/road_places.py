@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.flock.frame import Frame
+from murmurate.mechanisms.flock.tracks import Frame
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
 from murmurate.spaces.road.geometry import points_along

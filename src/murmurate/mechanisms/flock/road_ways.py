@@ -10,23 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from murmurate.asking import STEPS, Answer, Contributions, Norm, Part
 from murmurate.core.space import Floats, Integers
-from murmurate.core.trips import Trips
-from murmurate.mechanisms.flock.frame import Frame
 from murmurate.mechanisms.flock.road_places import PITCH_M, Kerbs, walked_cells
-from murmurate.mechanisms.flock.tracks import Tracks
+from murmurate.mechanisms.flock.tables import Parts, shared
+from murmurate.mechanisms.flock.tracks import Frame, Read, ReadTracks, Tracks
 from murmurate.spaces.road import RoadNetwork, match
-from murmurate.synthesis.measure import ONE, Noise, measure, parts_of_trips
-from murmurate.synthesis.moves import Norm
 from murmurate.synthesis.shrink import shrink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from murmurate.noise import Randomness
-
-SHARE = 0.08
-"""Of the budget, for the use of links; the other tables leave room for it."""
 WORTH = 2.5
 """Links are told apart as finely as the mean count of a group stays this many deviations."""
 SMALLEST_SQUARE_M = 200.0
@@ -126,15 +120,49 @@ class RoadWays:
         return via
 
 
-def read_links(inside: Trips, network: RoadNetwork) -> tuple[Integers, Integers]:
-    """Trip and link of everything private trips drove; each trip is matched by itself."""
-    found = match(inside, network)
-    return found.path_trip, found.path_link
+@dataclass(frozen=True, eq=False)
+class LinksRead:
+    """Tracks of private trips, and the links that each trip drove."""
+
+    read: Read
+    unit: Integers
+    """[trip of the part]"""
+    trip: Integers
+    link: Integers
 
 
-def groups_of(network: RoadNetwork, n: float, noise: Noise) -> Integers:
+@dataclass(frozen=True)
+class ReadLinks:
+    """Reads tracks and matches each trip to the roads by itself."""
+
+    tracks: ReadTracks
+    network: RoadNetwork
+
+    def __call__(self, part: Part) -> LinksRead:
+        """Tracks and driven links."""
+        found = match(part.trips, self.network)
+        return LinksRead(self.tracks(part), part.unit, found.path_trip, found.path_link)
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Groups of links whose use is counted."""
+
+    group: Integers
+    n_groups: int
+
+    def contributions(self, prepared: LinksRead, norm: Norm) -> Contributions:
+        """Each trip shares one count among the groups it drives."""
+        return self.use(prepared.trip, prepared.link, norm).contributions(prepared.unit)
+
+    def use(self, trip: Integers, link: Integers, norm: Norm) -> Parts:
+        """The same for any trips."""
+        return shared(self.group[link], trip, self.n_groups, norm)
+
+
+def groups_of(network: RoadNetwork, n: float, deviation: float) -> Integers:
     """[link] its group: links alone where trips are many for the noise, else links of one class in one square."""
-    most = max(n / (WORTH * noise.deviation), 8.0)
+    most = max(n / (WORTH * deviation), 8.0)
     if network.n_links <= most:
         return np.arange(network.n_links, dtype=np.int64)
     x, y = network.index.to_xy(*network.midpoint)
@@ -149,46 +177,30 @@ def groups_of(network: RoadNetwork, n: float, noise: Noise) -> Integers:
 
 
 def fit_ways(
-    driven: tuple[Integers, Integers],
+    answer: Answer,
+    links: Links,
     network: RoadNetwork,
-    kerbs: Kerbs,
     frame: Frame,
     draw: Callable[[int, np.random.Generator], Tracks],
     *,
     n: float,
     norm: Norm,
-    noise: Noise,
-    rng: Randomness,
+    generator: np.random.Generator,
 ) -> RoadWays:
-    """Count the use of links once, with noise, and turn costs until driven trips show it.
-
-    Guarantee: a trip's groups share one unit in the norm of the noise; groups follow from public numbers and the noisy count.
-    """
-    group = groups_of(network, n, noise)
-    n_groups = int(group.max()) + 1
-    noisy = measure(use_of(*driven, group, n_groups, norm), noise=noise, rng=rng)
-    generator = rng.generator()
-    ways = RoadWays(network, np.ones(network.n_links), kerbs)
+    """Turn costs of links until driven trips show the noisy use of links. Reads nothing private."""
+    ways = RoadWays(network, np.ones(network.n_links), Kerbs.along(network, frame.grid))
     believed = None
-    little = noise.deviation / 4
+    little = answer.deviation / 4
     for _ in range(ROUNDS):
         made = ways.drive(draw(POOL, generator), frame, generator, alternatives=1)
         trip = np.repeat(np.arange(POOL), np.diff(made.offsets))
-        shown: Floats = np.asarray(use_of(trip, made.link, group, n_groups, norm) * (n / (POOL * ONE)), dtype=np.float64)
+        shown: Floats = np.asarray(links.use(trip, made.link, norm).table() * (n / (POOL * STEPS)), dtype=np.float64)
         if believed is None:  # what driving by time alone would show, changed as far as the noise does not explain it
-            believed = shrink(noisy, shown + 0.1, deviation=noise.deviation, groups=GROUPS)
+            believed = shrink(answer.noisy, shown + 0.1, deviation=answer.deviation, groups=GROUPS)
         ratio = (shown + little) / (believed + little)
-        factor = np.clip(ways.factor * (ratio**TURN)[group], 1 / MOST, MOST)
+        factor = np.clip(ways.factor * (ratio**TURN)[links.group], 1 / MOST, MOST)
         ways = replace(ways, factor=factor)
     return ways
-
-
-def use_of(trip: Integers, link: Integers, group: Integers, n_groups: int, norm: Norm) -> Integers:
-    """Fixed-point use of each group, a trip sharing one unit among those it drives."""
-    _, place, weight = parts_of_trips(group[link], trip, n_groups, norm=norm)
-    fixed = np.zeros(n_groups, dtype=np.int64)
-    np.add.at(fixed, place, weight)
-    return fixed
 
 
 @njit(cache=True, nogil=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from murmurate.asking import Answer
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.flock.tables import (
     APART_EDGES,
@@ -17,7 +18,6 @@ from murmurate.mechanisms.flock.tables import (
     diameter_bin,
     diameter_middle_m,
 )
-from murmurate.mechanisms.flock.tilt import Answer
 from murmurate.synthesis.ends import draw_within
 from murmurate.synthesis.shrink import nonnegative, shrink
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from murmurate.asking import STEPS, Contributions, Norm
+from murmurate.asking.clipping import spread
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.flock.frame import Frame
-from murmurate.mechanisms.flock.tracks import Tracks
-from murmurate.synthesis.measure import ONE, parts_of_trips
-from murmurate.synthesis.moves import Norm, grams, move_bins
+from murmurate.mechanisms.flock.tracks import End, Frame, Tracks
+from murmurate.synthesis.moves import grams, move_bins
 from murmurate.synthesis.sizes import n_rings_of, rings
 
 DIAMETERS = 18
@@ -24,6 +24,12 @@ LENGTH_EDGES = (1.03, 1.15, 1.4, 2.0, 3.5)
 """Length over diameter."""
 SHAPE_STEP = 2
 """Bins of diameter that share one row of the shape table."""
+SPEEDS = 12
+"""Bins of speed: the first up to SLOWEST_KMH, then each 1.6 times as wide."""
+FAR_STEP = 3
+"""Bins of diameter that share a row of the table of speeds."""
+FARS = DIAMETERS // FAR_STEP
+"""Rows of the table of speeds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +49,7 @@ class Zones:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What each trip adds to which bin of one table, in fixed point: at most ONE a trip, in the norm of the noise."""
+    """What each trip adds to which bin of one table, in fixed-point steps: at most one count a trip in the norm."""
 
     trip: Integers
     bin: Integers
@@ -56,17 +62,31 @@ class Parts:
         np.add.at(fixed, self.bin, self.weight)
         return fixed
 
+    def contributions(self, unit: Integers) -> Contributions:
+        """The same rows by unit, `unit` naming that of each trip."""
+        return Contributions(unit[self.trip], self.bin, self.weight)
+
+
+def once_each(bins: Integers, n_bins: int) -> Parts:
+    """Each trip adds one count to one bin."""
+    return Parts(np.arange(len(bins), dtype=np.int64), bins, np.full(len(bins), STEPS, dtype=np.int64), n_bins)
+
+
+def shared(bins: Integers, trip: Integers, n_bins: int, norm: Norm) -> Parts:
+    """Each trip's distinct bins share one count; `trip` is ascending."""
+    owner, place, weight = spread(bins, trip, STEPS, norm == "l2")
+    return Parts(owner, place, weight, n_bins)
+
 
 def parts(names: Iterable[str], tracks: Tracks, frame: Frame, zones: Zones | None, norm: Norm) -> dict[str, Parts]:
     """The named tables of these trips; those over zones need the zones."""
     wanted = set(names)
     found: dict[str, Parts] = {}
     once = _once_bins(tracks, frame, zones, wanted)
-    trip = np.arange(tracks.n, dtype=np.int64)
     for name, (bins, n_bins) in once.items():
-        found[name] = Parts(trip, bins, np.full(tracks.n, ONE, dtype=np.int64), n_bins)
+        found[name] = once_each(bins, n_bins)
     for name, (owner, bins, n_bins) in _spread_bins(tracks, frame, wanted).items():
-        found[name] = Parts(*parts_of_trips(bins, owner, n_bins, norm=norm), n_bins)
+        found[name] = shared(bins, owner, n_bins, norm)
     return found
 
 
@@ -89,15 +109,6 @@ def _once_bins(tracks: Tracks, frame: Frame, zones: Zones | None, wanted: set[st
     if zones is not None:
         bins |= end_bins(End(tracks.source, tracks.destination, hour), frame, zones, wanted)
     return bins
-
-
-@dataclass(frozen=True, eq=False)
-class End:
-    """Fine cells and hours of the two ends of trips."""
-
-    source: Integers
-    destination: Integers
-    hour: Integers
 
 
 def end_bins(trips: End, frame: Frame, zones: Zones, wanted: set[str]) -> dict[str, tuple[Integers, int]]:
@@ -138,6 +149,18 @@ def _spread_bins(tracks: Tracks, frame: Frame, wanted: set[str]) -> Mapping[str,
         moves = move_bins(found, frame.around)
         bins |= {name: (found.trip, *moves[name]) for name in ("towards", "steps") if name in wanted}
     return bins
+
+
+def table_bins(frame: Frame) -> dict[str, int]:
+    """Bins of every table over tracks."""
+    sizes = n_rings_of(frame.rows, frame.columns) * frame.max_cells
+    around = frame.around
+    return {
+        "ends": frame.n_walked, "places": frame.grid.n_cells, "visits": frame.n_walked, "apart": DIAMETERS,
+        "diameter": DIAMETERS * 2, "shape": SHAPES, "sizes": sizes, "sizes_hour": frame.hours * frame.max_cells,
+        "towards": around.n_relative * around.n_offsets, "steps": around.n_cells * around.n_offsets,
+        "pace": FARS * SPEEDS, "pace_hour": frame.hours * SPEEDS,
+    }  # fmt: skip
 
 
 def diameter_bin(diameter_m: Floats) -> Integers:

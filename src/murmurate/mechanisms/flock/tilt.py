@@ -7,28 +7,19 @@ is free, and they weigh any further trip of the base law as well.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
+from murmurate.asking import STEPS, Answer
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.flock.tables import Parts
-from murmurate.synthesis.measure import ONE
 
 ROUNDS = 40
 SPREAD = (0.003, 4.0)
 """Bounds of the variance of a table's pulls; within them it is what the table shows beyond its noise."""
 MOST = 3.0
 """Largest logarithm by which any single trip is weighed up or down."""
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """A noisy table in trips, and the deviation of its noise."""
-
-    noisy: Floats
-    deviation: float
 
 
 def fit_pulls(candidates: Mapping[str, Parts], answers: Mapping[str, Answer], n: float, n_candidates: int) -> dict[str, Floats]:
@@ -40,7 +31,7 @@ def fit_pulls(candidates: Mapping[str, Parts], answers: Mapping[str, Answer], n:
     wanted, variance, spread = [], [], []
     for name in names:
         noisy, deviation = answers[name].noisy.ravel(), answers[name].deviation
-        shown = candidates[name].table() * (each / ONE)
+        shown = candidates[name].table() * (each / STEPS)
         excess = float(((noisy - shown) ** 2).sum()) - noisy.size * deviation**2 - each * float(shown.sum())
         relative = excess / max(float((shown**2).sum()), 1e-9)
         wanted.append(noisy)
@@ -58,7 +49,7 @@ def log_weights(candidates: Mapping[str, Parts], pulls: Mapping[str, Floats], n:
     """Logarithm of the weight of each candidate."""
     total = np.zeros(n)
     for name, part in candidates.items():
-        total += np.bincount(part.trip, weights=part.weight / ONE * pulls[name][part.bin], minlength=n)
+        total += np.bincount(part.trip, weights=part.weight / STEPS * pulls[name][part.bin], minlength=n)
     return np.clip(total - np.median(total), -most, most)
 
 
@@ -72,7 +63,7 @@ def resample(log_weight: Floats, n: int, generator: np.random.Generator) -> Inte
 def _stacked(tables: list[Parts], starts: Integers) -> tuple[Integers, Integers, Floats]:
     trip = np.concatenate([part.trip for part in tables])
     bin_ = np.concatenate([part.bin + start for part, start in zip(tables, starts[:-1], strict=True)])
-    return trip, bin_, np.concatenate([part.weight for part in tables]) / ONE
+    return trip, bin_, np.concatenate([part.weight for part in tables]) / STEPS
 
 
 @njit(cache=True, nogil=True)

@@ -1,17 +1,86 @@
-"""Trips as flock sees them, private or synthetic alike: walked cells, hour, places, and how far and how long they go."""
+"""Trips as flock sees them, private or synthetic alike: cells, hour, places, how far and how long they go."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.asking import Part
 from murmurate.core.space import Floats, Integers
+from murmurate.core.trips import Trips
+from murmurate.ingest.discretise import SECOND_US, main_hour, visited_cells
+from murmurate.spaces.grid import Grid
+from murmurate.synthesis.moves import Neighbourhood
 from murmurate.synthesis.sequences import CellTrips
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """Everything that says what a bin means; public, or a function of noisy answers."""
+
+    grid: Grid
+    block: int
+    """Fine cells along a side of a cell that is walked on."""
+    reach: int
+    """Walked cells a step may cross."""
+    hours: int
+    max_cells: int
+    stride: float = 0.5
+    """Walked cells between two points of a usual trip: the longer, the more often a step crosses a corner."""
+
+    @cached_property
+    def rows(self) -> int:
+        return -(-self.grid.rows // self.block)
+
+    @cached_property
+    def columns(self) -> int:
+        return -(-self.grid.columns // self.block)
+
+    @cached_property
+    def around(self) -> Neighbourhood:
+        return Neighbourhood(rows=self.rows, columns=self.columns, reach=self.reach)
+
+    @property
+    def n_walked(self) -> int:
+        return self.rows * self.columns
+
+    @property
+    def walked_m(self) -> float:
+        return self.grid.cell_m * self.block
+
+    def walked_of(self, fine: Integers) -> Integers:
+        """The walked cell of each fine cell."""
+        return (fine // self.grid.columns // self.block) * self.columns + fine % self.grid.columns // self.block
+
+    def fine_at(self, y: Floats, x: Floats) -> Integers:
+        """The fine cell at a place given in fine cells north and east of the corner."""
+        row = np.clip(y.astype(np.int64), 0, self.grid.rows - 1)
+        return row * self.grid.columns + np.clip(x.astype(np.int64), 0, self.grid.columns - 1)
+
+    def walked_at(self, y: Floats, x: Floats) -> Integers:
+        """The walked cell at such a place."""
+        return self.walked_of(self.fine_at(y, x))
+
+    def place(self, lat: Floats, lng: Floats) -> tuple[Floats, Floats]:
+        """Fine cells north and east of the corner."""
+        return (lat - self.grid.south) / self.grid.lat_step, (lng - self.grid.west) / self.grid.lng_step
+
+    def degrees(self, y: Floats, x: Floats) -> tuple[Floats, Floats]:
+        """Latitude and longitude; never outside the box."""
+        lat = np.clip(self.grid.south + y * self.grid.lat_step, self.grid.south, self.grid.north)
+        return lat, np.clip(self.grid.west + x * self.grid.lng_step, self.grid.west, self.grid.east)
+
+    @cached_property
+    def top(self) -> tuple[float, float]:
+        """Rows and columns of the box in fine cells, the last ones cut at its edge."""
+        grid = self.grid
+        return (grid.north - grid.south) / grid.lat_step, (grid.east - grid.west) / grid.lng_step
+
 
 TURNS = 16
 """Directions in which the width of a trip is taken: its diameter is missed by half a per cent at most."""
@@ -51,34 +120,6 @@ class Tracks:
         }
         return Tracks(walks=self.walks.take(chosen), y=self.y[index], x=self.x[index], offsets=offsets, **values)
 
-    def runs(self, trips: int) -> Iterator[Tracks]:
-        """Themselves, or so many trips at a time, one after the other."""
-        if self.n <= trips:
-            yield self
-            return
-        for first in range(0, self.n, trips):
-            yield self.take(np.arange(first, min(first + trips, self.n)))
-
-
-def joined(runs: Sequence[Tracks]) -> Tracks:
-    """Tracks one after the other."""
-    if len(runs) == 1:
-        return runs[0]
-    values: dict[str, Any] = {
-        name: np.concatenate([getattr(run, name) for run in runs])
-        for name in ("y", "x", "source", "destination", "diameter_m", "length_m", "repeats")
-    }
-    walks = CellTrips(
-        np.concatenate([run.walks.cells for run in runs]),
-        _offsets([run.walks.sizes for run in runs]),
-        np.concatenate([run.walks.hours for run in runs]),
-    )
-    return Tracks(walks=walks, offsets=_offsets([np.diff(run.offsets) for run in runs]), **values)
-
-
-def _offsets(sizes: Sequence[Integers]) -> Integers:
-    return np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
-
 
 def taken(offsets: Integers, chosen: Integers) -> tuple[Integers, Integers]:
     """Offsets and rows of chosen trips."""
@@ -116,3 +157,117 @@ def extents(y: Floats, x: Floats, offsets: Integers, turns: int) -> tuple[Floats
             length[trip] += step
             repeats[trip] |= step == 0.0
     return diameter, length, repeats
+
+
+# -- private trips as tracks: a map of each trip by itself -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """The points of trips that lie in the public box; trips without one are left out."""
+
+    trip: Integers
+    """[kept trip] its position among the trips of the part."""
+    offsets: Integers
+    lat: Floats
+    lng: Floats
+    first: Integers
+    """[kept trip] its first point in the box, and its last one, among the points of the part."""
+    last: Integers
+
+
+def inside_box(trips: Trips, grid: Grid) -> Inside:
+    """Cut trips to the box."""
+    lat, lng = np.ascontiguousarray(trips.lat), np.ascontiguousarray(trips.lng)
+    inside = (lat >= grid.south) & (lat <= grid.north) & (lng >= grid.west) & (lng <= grid.east)
+    if inside.all():
+        trip = np.arange(trips.n_trips, dtype=np.int64)
+        return Inside(trip, trips.offsets, lat, lng, trips.offsets[:-1], trips.offsets[1:] - 1)
+    before = np.concatenate([[0], np.cumsum(inside)])
+    sizes = before[trips.offsets[1:]] - before[trips.offsets[:-1]]
+    trip = np.flatnonzero(sizes)
+    offsets = np.concatenate([[0], np.cumsum(sizes[trip])]).astype(np.int64)
+    points = np.flatnonzero(inside)
+    return Inside(trip, offsets, lat[inside], lng[inside], points[offsets[:-1]], points[offsets[1:] - 1])
+
+
+def hours_of(trips: Trips, cut: Inside, hours: int, slot_s: int) -> Integers:
+    """The part of the day (0 ... hours - 1) in which most of each kept trip lies."""
+    if hours == 1:
+        return np.zeros(len(cut.trip), dtype=np.int64)
+    if not trips.has_time:
+        return trips.local_hour[cut.first] * hours // 24
+    wall = trips.table["datetime"].gather(cut.first).dt.convert_time_zone(trips.time_zone).dt.replace_time_zone(None)
+    lasts_us = trips.time_us[cut.last] - trips.time_us[cut.first] + slot_s * SECOND_US
+    return main_hour(wall.to_physical().to_numpy(), lasts_us) * hours // 24
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """Private tracks, the unit of each, and how long each takes."""
+
+    tracks: Tracks
+    unit: Integers
+    seconds: Floats | None
+
+
+@dataclass(frozen=True)
+class ReadTracks:
+    """Turns the trips of a part into tracks."""
+
+    frame: Frame
+    slot_s: int
+
+    def __call__(self, part: Part) -> Read:
+        """Read each trip by itself."""
+        frame, trips, grid = self.frame, part.trips, self.frame.grid
+        cut = inside_box(trips, grid)
+        coarse = Grid(grid.south, grid.west, grid.north, grid.east, frame.walked_m)
+        plain = Trips._trusted(trips.table.drop("cell", strict=False), time_zone=trips.time_zone, offsets=trips.offsets)
+        visits = visited_cells(plain, coarse, slot_s=self.slot_s, min_visits=1)  # by coordinates, whatever cells are carried
+        row, column = np.divmod(visits.cells, coarse.columns)  # the coarse grid may have a sliver less than whole blocks
+        walks = CellTrips(row * frame.columns + column, visits.offsets, hours_of(trips, cut, frame.hours, self.slot_s))
+        y, x = frame.place(cut.lat, cut.lng)
+        first, last = cut.offsets[:-1], cut.offsets[1:] - 1
+        tracks = measured(
+            walks, y, x, cut.offsets, source=frame.fine_at(y[first], x[first]), destination=frame.fine_at(y[last], x[last]),
+            cell_m=grid.cell_m,
+        )  # fmt: skip
+        seconds = (trips.time_us[cut.last] - trips.time_us[cut.first]) / 1e6 if trips.has_time else None
+        return Read(tracks, part.unit[cut.trip], seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """Fine cells and hours of the two ends of trips."""
+
+    source: Integers
+    destination: Integers
+    hour: Integers
+
+
+@dataclass(frozen=True)
+class ReadEnds:
+    """Turns the trips of a part into their ends and hours."""
+
+    frame: Frame
+    slot_s: int
+
+    def __call__(self, part: Part) -> tuple[End, Integers]:
+        """Read each trip by itself; its unit beside it."""
+        frame, cut = self.frame, inside_box(part.trips, self.frame.grid)
+        source, destination = (
+            frame.fine_at(*frame.place(cut.lat[at], cut.lng[at])) for at in (cut.offsets[:-1], cut.offsets[1:] - 1)
+        )
+        return End(source, destination, hours_of(part.trips, cut, frame.hours, self.slot_s)), part.unit[cut.trip]
+
+
+@dataclass(frozen=True)
+class ReadUnits:
+    """Finds the trips of a part that have a point in the box."""
+
+    grid: Grid
+
+    def __call__(self, part: Part) -> Integers:
+        """The unit of each."""
+        return part.unit[inside_box(part.trips, self.grid).trip]
