@@ -75,35 +75,19 @@ class Drives:
 
 
 def drives_of(trips: Trips, network: RoadNetwork) -> Drives:
-    """Match trips, each on a clock of its own, so that no trip's links can hang on another trip, rounding included."""
-    return drives_of_matching(trips, network, matched(trips, network))
-
-
-def matched(trips: Trips, network: RoadNetwork) -> Matching:
-    """The matching behind `drives_of`; its times count from the first point of each trip."""
-    start_us = trips.time_us[trips.offsets[:-1]] if trips.n_trips else np.zeros(0, dtype=np.int64)
-    relative = trips.time_us - np.repeat(start_us, np.diff(trips.offsets))
-    table = pl.DataFrame(
-        {
-            "uid": np.zeros(trips.n_points, dtype=np.int64),
-            "tid": trips.point_trip,
-            "datetime": pl.Series(relative).cast(TIME),
-            "lat": trips.lat,
-            "lng": trips.lng,
-        }
-    )
-    return match(Trips(table), network)
+    """Match trips and return what each drove; a trip's drive follows from its own points, rounding included."""
+    return drives_of_matching(trips, network, match(trips, network))
 
 
 def drives_of_matching(trips: Trips, network: RoadNetwork, found: Matching) -> Drives:
-    """What `matched` found, with local hours and days."""
+    """Return what `match` found for these trips, with local hours and days."""
     start_us = trips.time_us[trips.offsets[:-1]] if trips.n_trips else np.zeros(0, dtype=np.int64)
-    entered_us = start_us[found.path_trip] + np.floor(found.path_entered_s * 1e6).astype(np.int64)
+    entered_us = start_us[found.path_trip] + np.floor(found.path_elapsed_s * 1e6).astype(np.int64)
     local = pl.Series(entered_us, dtype=pl.Int64).cast(TIME).dt.convert_time_zone(trips.time_zone)
     seconds = np.full(len(found.path_link), np.nan)
     if len(seconds) > 1:
         whole = (found.path_trip[1:] == found.path_trip[:-1]) & (found.path_part[1:] == found.path_part[:-1])
-        seconds[:-1] = np.where(whole, np.diff(found.path_entered_s), np.nan)
+        seconds[:-1] = np.where(whole, np.diff(found.path_elapsed_s), np.nan)
         first = np.concatenate([[True], ~whole])
         seconds[first] = np.nan
     return Drives(

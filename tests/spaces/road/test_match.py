@@ -7,6 +7,7 @@ import pytest
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.spaces.road import Options, match
+from murmurate.spaces.sphere import METRES_PER_DEGREE
 from road_town import grid_town, nodes_of, trip
 from road_truth import drive, precision_recall
 
@@ -144,16 +145,62 @@ def test_processes_change_nothing(town):
     one, two = match(trips, town), match(trips, town, workers=2)
     for name in ("link", "part", "path_offsets", "path_link", "path_part"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
-    np.testing.assert_allclose(one.path_entered_s, two.path_entered_s)
+    np.testing.assert_array_equal(one.path_entered_s, two.path_entered_s)
     assert one.n_trips == two.n_trips == 40
 
 
-def test_each_trip_is_matched_for_itself(town):
-    truth = many(town)
-    together = match(truth.trips, town)
-    for k in (0, 17, 39):
-        alone = match(truth.trips.take_trips([k]), town)
-        np.testing.assert_array_equal(together.path(k), alone.path(0))
+PER_POINT = ("link", "offset_m", "distance_m", "confidence", "part")
+PER_LINK = ("path_link", "path_part", "path_elapsed_s", "path_entered_s")
+
+
+def renamed(trips, tid, *, years=0, east_m=0.0):
+    """The same trips under other names, so many years later, so far to the east."""
+    table = trips.table.with_columns(
+        pl.col("uid").cast(pl.String),
+        pl.col("tid") + tid,
+        pl.col("datetime").dt.offset_by(f"{years}y"),
+        pl.col("lng") + east_m / METRES_PER_DEGREE,
+    )
+    return table.select("uid", "tid", "datetime", "lat", "lng")
+
+
+def assert_matched_alone(trips, town, matcher):
+    """Everything found for a trip is, bit by bit, what is found when it is the only one."""
+    together = match(trips, town, matcher=matcher)
+    for k in range(trips.n_trips):
+        alone = match(trips.take_trips([k]), town, matcher=matcher)
+        points = slice(together.offsets[k], together.offsets[k + 1])
+        links = slice(together.path_offsets[k], together.path_offsets[k + 1])
+        for names, span in ((PER_POINT, points), (PER_LINK, links)):
+            for name in names:
+                np.testing.assert_array_equal(getattr(together, name)[span], getattr(alone, name), err_msg=name)
+
+
+@pytest.mark.parametrize("matcher", ["markov", "nearest"])
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"years": -70}, {"years": 19}, {"years": 230}, {"east_m": 40_000.0}, {"east_m": 1_000_000.0, "years": -70}, {},
+    ],
+    ids=["1900", "1989", "2200", "far away", "far away in 1900", "the same again"],
+)  # fmt: skip
+@pytest.mark.parametrize("order", ["before", "after", "between"])
+def test_each_trip_is_matched_as_if_it_were_alone(town, others, matcher, order):
+    """A clock of the whole file, or any number taken over it, would pass one trip's times on to the others."""
+    mine = many(town, 12).trips
+    table, more = renamed(mine, 0), renamed(mine.take_trips([3, 7]), 1000, **others)
+    half = mine.offsets[6]
+    parts = {
+        "before": [more, table], "after": [table, more], "between": [table[:half], more, table[half:]],
+    }[order]  # fmt: skip
+    assert_matched_alone(Trips(pl.concat(parts)), town, matcher)
+
+
+def test_a_trip_that_no_road_explains_changes_no_other(town):
+    mine = many(town, 6).trips
+    nowhere = renamed(trip([(5000, 5000), (5100, 5000)], tid=500), 0, years=-70)
+    single = renamed(trip([(50, 3)], tid=501), 0, years=230)
+    assert_matched_alone(Trips(pl.concat([nowhere, renamed(mine, 0), single])), town, "markov")
 
 
 def test_paths_are_connected_and_times_run_forward(town):

@@ -16,9 +16,9 @@ from murmurate.errors import ParameterError
 from murmurate.mechanisms.dp_ani.ends import moved_ends
 from murmurate.mechanisms.dp_ani.ranges import adaptive_radii, fixed_radii, links_within, radii_of
 from murmurate.mechanisms.dp_ani.rejoin import rejoined
-from murmurate.spaces.drives import Drives, drives_of_matching, matched
+from murmurate.spaces.drives import Drives, drives_of_matching
 from murmurate.spaces.flows import LinkFlows
-from murmurate.spaces.road import RoadNetwork
+from murmurate.spaces.road import RoadNetwork, match
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
@@ -131,7 +131,7 @@ class DPANI:
     def perturb(self, private: Trips, rng: Randomness) -> Perturbed:
         """Perturbed drives and what became of every end."""
         network = self.space
-        found = matched(private, network)
+        found = match(private, network)
         drives = drives_of_matching(private, network, found)
         trips, first_point, last_point = _end_points(drives, found.link, found.offsets)
         points = np.concatenate([first_point, last_point])

@@ -21,7 +21,11 @@ from murmurate.spaces.road.route_table import RouteTable, cache_folder, prepare
 from murmurate.spaces.road.thinning import fill, moved
 
 MATCHERS = ("markov", "nearest", "valhalla")
+"""Names of the matchers, the default first."""
+
 POINTS_AT_A_TIME = 200_000
+"""Points of a task where several processes share the work: a task takes seconds, and short ones even out the load."""
+
 BETA_SHARE = 0.5
 """The transition scale as a share of the network's usual route excess; measured on drives with known links."""
 
@@ -73,7 +77,10 @@ class Options:
 def match(
     trips: Trips, network: RoadNetwork, *, matcher: str = "markov", options: Options | None = None, workers: int = 1
 ) -> Matching:
-    """The directed links that trips drove.
+    """Find the directed links that trips drove.
+
+    Each trip is matched by its own points, with times counted from its first point: what is found for it, rounding
+    included, depends neither on the other trips nor on their order.
 
     `matcher` is "markov" (hidden Markov chain, the default), "nearest" (nearest nodes joined by routes, as in the
     simple matcher of DP-ANI's Algorithm 2) or "valhalla" (the `[valhalla]` extra). `workers` processes share the work
@@ -84,8 +91,9 @@ def match(
     options = replace(options or Options(), matcher=matcher)
     if options.matcher != "valhalla":
         _prepared(network)  # once here, so that processes find the routes on disk
-    tasks = _tasks(trips, network, options, workers)
-    return joined(list(engine.map(_match_task, tasks, workers=workers)))
+    start_us = trips.time_us[trips.offsets[:-1]] if trips.has_time else None
+    tasks = _tasks(trips, network, options, workers, start_us)
+    return replace(joined(list(engine.map(_match_task, tasks, workers=workers))), start_us=start_us)
 
 
 @dataclass(frozen=True)
@@ -96,12 +104,15 @@ class _Task:
     lat: Floats
     lng: Floats
     time_s: Floats | None
+    """Seconds since the first point of the trip."""
 
 
-def _tasks(trips: Trips, network: RoadNetwork, options: Options, workers: int) -> list[_Task]:
+def _tasks(trips: Trips, network: RoadNetwork, options: Options, workers: int, start_us: Integers | None) -> list[_Task]:
     """Runs of whole trips; one run when there is one worker."""
     size = trips.n_points if workers == 1 else min(POINTS_AT_A_TIME, trips.n_points // (2 * workers) + 1)
-    time_s = trips.time_us / 1e6 if trips.has_time else None
+    # whole microseconds are subtracted before anything is rounded, trip by trip: a clock shared by trips would pass the
+    # rounding of one trip's times on to the others
+    time_s = None if start_us is None else (trips.time_us - np.repeat(start_us, np.diff(trips.offsets))) / 1e6
     tasks: list[_Task] = []
     first = 0
     while first < trips.n_trips or not tasks:
@@ -133,8 +144,7 @@ def _match_markov(task: _Task) -> Matching:
     network, options, n = task.network, task.options, len(task.lat)
     table, roads = _prepared(network)
     x, y = network.index.to_xy(task.lat, task.lng)
-    began = 0.0 if task.time_s is None or n == 0 else float(task.time_s.min())
-    clock = np.zeros(n) if task.time_s is None else task.time_s - began
+    clock = np.zeros(n) if task.time_s is None else task.time_s
     points = Points(
         link=np.full(n, -1, np.int64),
         offset_m=np.full(n, np.nan),
@@ -150,12 +160,12 @@ def _match_markov(task: _Task) -> Matching:
         offsets, links, parts, entered = match_trips(task.offsets, x, y, clock, buckets, roads, table, settings, room, points)
     else:
         few = np.concatenate(([0], np.cumsum(keep)))[task.offsets]
-        told = Points(*(values[keep] for values in points))
+        kept = Points(*(values[keep] for values in points))
         room = scratch(_longest(few), k)
         offsets, links, parts, entered = match_trips(
-            few, x[keep], y[keep], clock[keep], buckets, roads, table, settings, room, told
+            few, x[keep], y[keep], clock[keep], buckets, roads, table, settings, room, kept
         )
-        for all_values, values in zip(points, told, strict=True):
+        for all_values, values in zip(points, kept, strict=True):
             all_values[keep] = values
         fill(task.offsets, keep, x, y, settings.radius_m, k, buckets, offsets, links, points)
     return Matching(
@@ -164,7 +174,7 @@ def _match_markov(task: _Task) -> Matching:
         path_offsets=offsets,
         path_link=links,
         path_part=parts,
-        path_entered_s=entered + began if task.time_s is not None else np.full(len(links), np.nan),
+        path_elapsed_s=entered if task.time_s is not None else np.full(len(links), np.nan),
     )
 
 

@@ -37,7 +37,7 @@ def match_nearest(
         path_offsets=path_offsets,
         path_link=path,
         path_part=part,
-        path_entered_s=entered,
+        path_elapsed_s=entered,
     )
 
 

@@ -78,7 +78,7 @@ def match_with_valhalla(  # noqa: PLR0917
         path_offsets=np.array(path_offsets, dtype=np.int64),
         path_link=np.array(path, dtype=np.int64),
         path_part=np.array(path_part, dtype=np.int64),
-        path_entered_s=np.full(len(path), np.nan) if time_s is None else time_s[np.array(path_point, dtype=np.int64)],
+        path_elapsed_s=np.full(len(path), np.nan) if time_s is None else time_s[np.array(path_point, dtype=np.int64)],
     )
 
 

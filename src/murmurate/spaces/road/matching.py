@@ -38,8 +38,11 @@ class Matching:
     """Trip k drove path_link[path_offsets[k]:path_offsets[k + 1]]."""
     path_link: Integers
     path_part: Integers
-    path_entered_s: Floats
-    """Seconds since 1970 at which each link was entered, at an even pace between points; NaN without times."""
+    path_elapsed_s: Floats
+    """Seconds from the first point of its trip until each link was entered, at an even pace between points; NaN without
+    times. Follows from the trip alone, rounding included."""
+    start_us: Integers | None = None
+    """Microseconds since 1970 of the first point of each trip; None without times."""
 
     @property
     def n_trips(self) -> int:
@@ -60,6 +63,13 @@ class Matching:
     def path_trip(self) -> Integers:
         """The trip of each driven link."""
         return np.repeat(np.arange(self.n_trips, dtype=np.int64), np.diff(self.path_offsets))
+
+    @property
+    def path_entered_s(self) -> Floats:
+        """Seconds since 1970 at which each link was entered, to about a microsecond; NaN without times."""
+        if self.start_us is None:
+            return self.path_elapsed_s
+        return self.start_us[self.path_trip] / 1e6 + self.path_elapsed_s
 
     def path(self, trip: int) -> Integers:
         """The directed links one trip drove, in order."""
@@ -85,7 +95,7 @@ class Matching:
         uid = trips.table["uid"].gather(self.offsets[:-1]).gather(self.path_trip)
         columns: dict[str, Any] = {"uid": uid, "tid": trips.trip_ids.gather(self.path_trip)}
         if trips.has_time:
-            entered_us = np.round(self.path_entered_s * 1e6).astype(np.int64)
+            entered_us = trips.time_us[self.offsets[:-1]][self.path_trip] + np.round(self.path_elapsed_s * 1e6).astype(np.int64)
             columns["datetime"] = pl.Series(entered_us).cast(pl.Datetime("us", "UTC"))
         columns["link"] = self.path_link
         return Trips(pl.DataFrame(columns), network, trips.time_zone)
@@ -95,7 +105,7 @@ def joined(parts: Sequence[Matching]) -> Matching:
     """Matchings of consecutive trips as one."""
     if len(parts) == 1:
         return parts[0]
-    fields = ("link", "offset_m", "distance_m", "confidence", "part", "path_link", "path_part", "path_entered_s")
+    fields = ("link", "offset_m", "distance_m", "confidence", "part", "path_link", "path_part", "path_elapsed_s")
     values: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in fields}
     for name in ("offsets", "path_offsets"):
         sizes = np.concatenate([np.diff(getattr(part, name)) for part in parts])
