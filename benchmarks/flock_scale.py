@@ -61,11 +61,11 @@ def measure(n: int, fitted: int, epsilon: float, delta: float) -> dict[str, floa
     """One size, in this process."""
     small, grid = private_trips(20_000)
     flock = build("flock", {"epsilon": epsilon, "delta": delta, "space": grid})
-    next(flock.fit(small, noise.seeded(1)).batches(2_000, noise.seeded(1)))  # compile
+    next(fitted(flock, small, noise.seeded(1)).batches(2_000, noise.seeded(1)))  # compile
     private, grid = private_trips(fitted)
     before = peak_gib()
     start = time.process_time()
-    model = flock.fit(private, noise.seeded(2))
+    model = fitted(flock, private, noise.seeded(2))
     fit_s, fit_gib = time.process_time() - start, peak_gib()
     points = private.n_points
     del private

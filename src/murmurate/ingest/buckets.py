@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,22 +9,23 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from murmurate.core.work import WorkFolder, state_folder
 from murmurate.errors import OutputError
 from murmurate.ingest.packed import Blocks, Packed
 from murmurate.ingest.runs import Runs
 
 
-class WorkFolder:
-    """A folder only this account may open, gone when closed, collected or at exit."""
+class PartsFolder:
+    """A private work folder that holds runs under names."""
 
     def __init__(self, parent: str | Path | None) -> None:
         with _disk_errors(parent):
-            self.path = Path(tempfile.mkdtemp(prefix="murmurate-scan-", dir=parent))
-        self._remove = weakref.finalize(self, shutil.rmtree, self.path, True)
+            self._work = WorkFolder(parent)
+        self.path = self._work.path
 
     def close(self) -> None:
         """Delete it and everything in it."""
-        self._remove()
+        self._work.close()
 
     def write(self, name: str, runs: Runs) -> None:
         """Keep runs under a name."""
@@ -38,15 +36,20 @@ class WorkFolder:
 
     def read(self, name: str) -> Runs:
         """What was kept under a name."""
-        with _disk_errors(self.path):
-            points = pl.read_ipc(self.path / f"{name}.points")
-            names = pl.read_ipc(self.path / f"{name}.runs")
-        return Packed.from_frames(names, points).runs()
+        return read_runs(self.path, name)
 
     def forget(self, name: str) -> None:
         """Delete what was kept under a name."""
         (self.path / f"{name}.points").unlink(missing_ok=True)
         (self.path / f"{name}.runs").unlink(missing_ok=True)
+
+
+def read_runs(folder: Path, name: str) -> Runs:
+    """Read the runs that a `PartsFolder` keeps under a name; in any process."""
+    with _disk_errors(folder):
+        points = pl.read_ipc(folder / f"{name}.points")
+        names = pl.read_ipc(folder / f"{name}.runs")
+    return Packed.from_frames(names, points).runs()
 
 
 class Buckets:
@@ -56,7 +59,7 @@ class Buckets:
         self.count = count
         self.hold_points = hold_points
         self.work_dir = work_dir
-        self.folder: WorkFolder | None = None
+        self.folder: PartsFolder | None = None
         self._held: list[list[Runs]] = [[] for _ in range(count)]
         self._held_points = 0
         self._spills: list[list[str]] = [[] for _ in range(count)]
@@ -87,7 +90,7 @@ class Buckets:
                     self.folder.forget(name)
 
     def _spill(self) -> None:
-        self.folder = self.folder or WorkFolder(self.work_dir)
+        self.folder = self.folder or PartsFolder(self.work_dir)
         for k, parts in enumerate(self._held):
             if parts:
                 name = f"bucket-{k}-{len(self._spills[k])}"
@@ -103,6 +106,6 @@ def _disk_errors(where: str | Path | None) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(
-            f"the work folder {where or tempfile.gettempdir()} cannot be used: {error.strerror or error}. "
+            f"the work folder {where or state_folder()} cannot be used: {error.strerror or error}. "
             "Name another with work_dir, on a disk with room for the data."
         ) from error

@@ -1,15 +1,15 @@
 """`scan`: files bigger than memory as parts of whole people, validated and fingerprinted before the first is given.
 
-The first pass reads everything once and finds every fault. Up to `hold_points` points stay in memory in their compact
-form. Beyond that, a file whose rows already stand person by person is read again when the parts are asked for, and any
-other is sorted into parts through private files in `work_dir`.
+The first pass reads everything once and finds every fault. Up to `hold_points` points stay in memory in their compact form.
+Beyond that the parts lie in private files in `work_dir`, by default in the state folder, until the partitions are closed. A
+file whose rows do not stand person by person is sorted through such files.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,10 +21,10 @@ from murmurate.core.parameters import whole
 from murmurate.core.space import Space
 from murmurate.core.trips import ORDER, Identity, Trips
 from murmurate.errors import InputError
-from murmurate.ingest.buckets import Buckets, WorkFolder
+from murmurate.ingest.buckets import Buckets, PartsFolder, read_runs
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.faults import Faults, guarded
-from murmurate.ingest.files import Seal, SourceFile, fingerprint, states_of, unchanged
+from murmurate.ingest.files import Seal, SourceFile, fingerprint, unchanged
 from murmurate.ingest.formats import parquet
 from murmurate.ingest.gather import find_files, is_path, points
 from murmurate.ingest.options import ReadOptions
@@ -33,8 +33,8 @@ from murmurate.ingest.read import parse_space
 from murmurate.ingest.runs import Runs, settle, starts_of
 
 POINTS_PER_PARTITION = 1_000_000
-HOLD_POINTS = 32_000_000
-"""About 0.4 GB, 0.8 GB where places are finer than microdegrees."""
+HOLD_POINTS = 24_000_000
+"""Points that wait in memory: about 0.3 GB, 0.6 GB where places are finer than microdegrees. Beyond that they lie in files."""
 _BYTES_A_ROW = {"parquet": 12, "text": 40, "gpx": 100, "geojson": 150}
 _WORTH_BYTES, _WORTH_ROWS = 64 * 2**20, 4_000_000
 """Beyond these a file is scanned rather than read whole."""
@@ -54,9 +54,8 @@ class Partitions:
         self.report = report
         """Private counts of what was read, sorted and left out."""
         self._held: list[Packed] | None = None
-        self._folder: WorkFolder | None = None
+        self._folder: PartsFolder | None = None
         self._names: list[str] = []
-        self._again: _Reading | None = None
 
     def carries(self) -> frozenset[str]:
         """The kinds of content mechanisms ask for, as `Trips.carries` tells them."""
@@ -64,18 +63,17 @@ class Partitions:
         return frozenset(kind for kind, column in kinds.items() if column in self.columns)
 
     def __iter__(self) -> Iterator[Trips]:
-        for runs in self._runs():
-            yield runs.trips(space=self.space, time_zone=self.time_zone, source=None)
+        for source in self.sources():
+            yield source.load()
 
-    def _runs(self) -> Iterator[Runs]:
+    def sources(self) -> Iterator[HeldPart | FilePart]:
+        """Where each part lies; a source travels to the process that reads it."""
         if self._held is not None:
             for packed in self._held:
-                yield packed.runs()
+                yield HeldPart(packed, self.space, self.time_zone)
         elif self._folder is not None:
             for name in self._names:
-                yield self._folder.read(name)
-        elif self._again is not None:
-            yield from self._again.parts()
+                yield FilePart(self._folder.path, name, self.space, self.time_zone)
         else:
             raise InputError("these partitions were closed.")
 
@@ -83,13 +81,40 @@ class Partitions:
         """Let go of memory and delete what was written to the work folder."""
         if self._folder is not None:
             self._folder.close()
-        self._held = self._folder = self._again = None
+        self._held = self._folder = None
 
     def __enter__(self) -> Partitions:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+@dataclass(frozen=True)
+class HeldPart:
+    """A part that waits in memory."""
+
+    packed: Packed
+    space: Space | None
+    time_zone: str
+
+    def load(self) -> Trips:
+        """Unpack the trips."""
+        return self.packed.runs().trips(space=self.space, time_zone=self.time_zone, source=None)
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A part that waits in a private file."""
+
+    folder: Path
+    name: str
+    space: Space | None
+    time_zone: str
+
+    def load(self) -> Trips:
+        """Read the trips."""
+        return read_runs(self.folder, self.name).trips(space=self.space, time_zone=self.time_zone, source=None)
 
 
 def scan(
@@ -146,12 +171,7 @@ def scan(
         time_zone=options.hours_zone,
         report=counts,
     )
-    partitions._held, partitions._folder, partitions._names, partitions._again = (
-        found.held,
-        found.folder,
-        found.names,
-        found.again,
-    )
+    partitions._held, partitions._folder, partitions._names = found.held, found.folder, found.names
     return partitions
 
 
@@ -180,14 +200,32 @@ def _rows_of_parquet(path: Path) -> int:
 class _Found:
     """What the first pass leaves behind."""
 
-    def __init__(self) -> None:
+    def __init__(self, hold_points: int, work_dir: str | Path | None) -> None:
         self.people: list[str] = []
         self.columns: list[str] = []
         self.held: list[Packed] | None = []
-        self.blocks = Blocks()
-        self.folder: WorkFolder | None = None
+        self.folder: PartsFolder | None = None
         self.names: list[str] = []
-        self.again: _Reading | None = None
+        self._blocks = Blocks()
+        self._hold_points, self._work_dir = hold_points, work_dir
+        self._points = 0
+
+    def take(self, parts: Sequence[Runs]) -> None:
+        """Keep parts in memory, or in files once there are too many points."""
+        for part in parts:
+            self._points += part.n_points
+            if self.held is not None and self._points <= self._hold_points:
+                self.held.append(Packed.of(part, self._blocks))
+                continue
+            for packed in self.held or []:
+                self._write(packed.runs())
+            self.held = None
+            self._write(part)
+
+    def _write(self, part: Runs) -> None:
+        self.folder = self.folder or PartsFolder(self._work_dir)
+        self.names.append(f"part-{len(self.names)}")
+        self.folder.write(self.names[-1], part)
 
     def meet(self, runs: Runs) -> None:
         self.people += runs.uid.filter(pl.Series(starts_of(runs.uid))).cast(pl.String).to_list()
@@ -213,32 +251,17 @@ class _Reading:
     def first_pass(self, faults: Faults, report: ReadReport, hold_points: int, work_dir: str | Path | None) -> _Found | None:
         fresh = replace(report)
         try:
-            return self._grouped(faults, report, hold_points)
+            return self._grouped(faults, report, _Found(hold_points, work_dir))
         except _NotGrouped:
             report.__dict__.update(replace(fresh, rows_left_out={}, columns={}, columns_left_out=[]).__dict__)
             faults.clear()
             return self._bucketed(faults, report, hold_points, work_dir)
 
-    def parts(self) -> Iterator[Runs]:
-        """The parts again, from files that may not have changed."""
-        faults = Faults()
-        for part in self._groups(faults, ReadReport()):
-            if states_of(self.files) != self.seal.states:
-                raise InputError("a file was changed since it was first read", "Read it again when nobody writes to it.")
-            yield from self._split(settle(part, ReadReport(), faults, strict=False, files=self.names))
-        faults.raise_if_any()
-
-    def _grouped(self, faults: Faults, report: ReadReport, hold_points: int) -> _Found | None:
-        found = _Found()
+    def _grouped(self, faults: Faults, report: ReadReport, found: _Found) -> _Found | None:
         for part in self._groups(faults, report):
             settled = settle(part, report, faults, strict=self.options.strict, files=self.names)
             found.meet(settled)
-            if found.held is not None:
-                found.held += [Packed.of(part, found.blocks) for part in self._split(settled)]
-                if report.points > hold_points:
-                    found.held = None
-        if found.held is None:
-            found.again = self
+            found.take(self._split(settled))
         return None if faults else found
 
     def _groups(self, faults: Faults, report: ReadReport) -> Iterator[Runs]:
@@ -281,18 +304,13 @@ class _Reading:
                 buckets.add(Runs.of(frame))
         if faults:
             return None
-        found = _Found()
-        found.folder = buckets.folder
+        found = _Found(hold_points if buckets.folder is None else 0, work_dir)
         for runs in buckets:
             settled = settle(runs, report, faults, strict=self.options.strict, files=self.names)
             found.meet(settled)
-            for part in self._split(settled):
-                if found.folder is None:
-                    found.held = [*(found.held or []), Packed.of(part, found.blocks)]
-                else:
-                    found.held = None
-                    found.names.append(f"part-{len(found.names)}")
-                    found.folder.write(found.names[-1], part)
+            found.take(self._split(settled))
+        if buckets.folder is not None:
+            buckets.folder.close()
         return None if faults else found
 
     def _bucket_count(self) -> int:
