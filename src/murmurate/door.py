@@ -16,6 +16,7 @@ from typing import Any
 
 from murmurate import engine, noise
 from murmurate.asking.rounds import is_measured
+from murmurate.asking.samples import samples
 from murmurate.core.charging import charged, resumed
 from murmurate.core.guarantee import FINER, Guarantee, NoGuarantee
 from murmurate.core.internal import Internal, PairingFile
@@ -102,6 +103,7 @@ def release(
                 keep_ids=keep_ids,
                 n_points=n_points,
                 on_part=pairing,
+                synthetic=not isinstance(payload, Trips) and not mechanism.paired,
             )
             if pairing is not None:
                 pairing.close()
@@ -193,6 +195,7 @@ def sample(
     out: str | Path | None = None,
     rebuild: Callable[[Manifest], Learner] | None = None,
     rng: noise.Randomness | None = None,
+    workers: int = 1,
 ) -> Release:
     """Draw `n_out` trips from a fitted model: free, under the model's own guarantee and debit."""
     whole("n_out", n_out)
@@ -205,16 +208,14 @@ def sample(
     folder = _folder(out)
     rng = rng or noise.secure()
     with new_folder(folder) as temporary:
-        drawn = mechanism.load(fitted.folder / MODEL).sample(n_out, rng)
-        if isinstance(drawn, Trips):
-            write_trips([drawn], temporary / DATA, emits=mechanism.emits, rng=rng, n_points=drawn.n_points)
-        else:
-            drawn.write(temporary)
+        with engine.engine(workers) as running:
+            parts = samples(mechanism.load(fitted.folder / MODEL), n_out, rng, running)
+            write_trips(parts, temporary / DATA, emits=mechanism.emits, rng=rng, synthetic=True)
         manifest = seal(
             temporary,
             Manifest(
                 release_id=secrets.token_hex(8),
-                kind=getattr(drawn, "kind", "trips"),
+                kind="trips",
                 mechanism=mechanism.name,
                 parameters={**fitted.manifest.parameters, "n_out": n_out},
                 guarantee=fitted.manifest.guarantee,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from murmurate.errors import InputError, OutputError
-from murmurate.ingest.buckets import WorkFolder
+from murmurate.ingest.buckets import PartsFolder
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.packed import Blocks, Packed
 from murmurate.ingest.read import read
@@ -110,13 +110,13 @@ def test_faults_are_found_before_the_first_part(tmp_path):
         scan(tmp_path / "z.parquet", strict=True)
 
 
-def test_a_file_that_changes_is_refused(tmp_path):
+def test_a_file_that_changes_later_changes_nothing(tmp_path):
     path = tmp_path / "x.parquet"
     traces().write_parquet(path, row_group_size=100)
-    partitions = scan(path, points_per_partition=100, hold_points=0)
-    traces(seed=2).write_parquet(path, row_group_size=100)
-    with pytest.raises(InputError, match="changed"):
-        list(partitions)
+    with scan(path, points_per_partition=100, hold_points=0, work_dir=tmp_path) as partitions:
+        before, _ = gathered(partitions)
+        traces(seed=2).write_parquet(path, row_group_size=100)
+        assert gathered(partitions)[0].equals(before)
 
 
 def test_private_files_are_private_and_vanish(tmp_path):
@@ -137,7 +137,7 @@ def test_private_files_are_private_and_vanish(tmp_path):
     gc.collect()
     assert not list(work.iterdir()), "nothing stays when the input is refused"
     with pytest.raises(OutputError, match="work_dir"):
-        scan(tmp_path / "x.parquet", hold_points=10, work_dir=tmp_path / "nowhere")
+        scan(tmp_path / "x.parquet", hold_points=10, work_dir=tmp_path / "x.parquet")
 
 
 def test_closed_partitions_say_so(tmp_path):
@@ -178,7 +178,7 @@ def test_packing_loses_nothing(lat, times, whole):
     runs = Runs(pl.Series("uid", ["a"]), pl.Series("tid", [1]), np.array([len(lat)]), points)
     packed = Packed.of(runs, Blocks())
     assert packed.runs().points.select(points.columns).equals(points)
-    folder = WorkFolder(None)
+    folder = PartsFolder(None)
     folder.write("x", runs)
     assert folder.read("x").points.select(points.columns).equals(points)
     folder.close()

@@ -134,6 +134,7 @@ def fit(
     column: Columns = None,
     strict: Strict = False,
     resume: Resume = None,
+    workers: Annotated[int, typer.Option(help="Processes to use.")] = 1,
     json: Json = False,
 ) -> None:
     """Charge the ledger once and write a model that can be sampled any number of times."""
@@ -168,6 +169,7 @@ def fit(
                 accept_no_guarantee=recipe.accept_no_guarantee,
                 resume=resume,
                 rng=_rng(seed),
+                workers=workers,
             )
             _announce(made, book, name, json)
 
@@ -236,11 +238,12 @@ def _rng(seed: int | None) -> Randomness | None:
 
 
 def _private(recipe: Recipe, mechanism: Any) -> Any:
+    from murmurate.asking.rounds import is_measured
     from murmurate.ingest.read import read
     from murmurate.ingest.stream import scan, worth_streaming
 
     source = _given("--in", recipe.source)
-    if mechanism.local and worth_streaming(source, **recipe.read):
+    if (mechanism.local or is_measured(mechanism)) and worth_streaming(source, **recipe.read):
         return scan(source, **recipe.read)
     return read(source, **recipe.read)
 

@@ -8,6 +8,7 @@ person stand apart unless `link` says otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from murmurate.core.mechanism import Rng
 from murmurate.core.parameters import one_of
 from murmurate.core.shuffle import Shuffle, Words
+from murmurate.core.space import Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 
@@ -59,8 +61,15 @@ def write_trips(
     keep_ids: bool = False,
     n_points: int | None = None,
     on_part: Any = None,
+    synthetic: bool = False,
 ) -> None:
-    """Write the trips to one Parquet file under pseudonyms; `on_part(Named)` hears of each part's names."""
+    """Write the trips to one Parquet file under pseudonyms; `on_part(Named)` hears of each part's names.
+
+    Synthetic trips are written part by part as they come: the order in which a model drew them reveals nothing.
+    """
+    if synthetic:
+        _write_as_drawn(parts, path, tuple(emits), rng, keep_ids=keep_ids)
+        return
     columns: list[str] | None = None
     with Shuffle(path.parent, n_points) as shuffle:
         for part in parts:
@@ -115,27 +124,62 @@ def _named(part: Trips, uids: Words, tids: Words) -> Named:
 
 
 def _write(shuffle: Shuffle, path: Path, columns: list[str]) -> None:
-    text = pa.dictionary(pa.int32(), pa.string())
-    schema = pa.schema([("uid", text), ("tid", text), *((name, ARROW[name]) for name in columns)])
-    with pq.ParquetWriter(
-        path,
-        schema,
-        # decimal degrees fill every bit of a float, so compressing them costs time and saves nothing
-        compression="NONE",
-        use_dictionary=["uid", "tid"],
-        write_statistics=False,
-        store_schema=False,
-    ) as writer:
+    with _writer(path, columns) as writer:
         for uids, tids, sizes, values in shuffle.groups(columns):
             if shuffle.kept is not None:
                 encoded = [_encoded_text(shuffle.kept[side].gather(uids)) for side in ("uid", "tid")]
             else:
                 encoded = [_encoded(uids, "u"), _encoded(tids, "t")]
-            arrays = [
-                pa.DictionaryArray.from_arrays(_numbers(np.repeat(codes, sizes), pa.int32()), names) for codes, names in encoded
-            ]
-            arrays += [_numbers(values[name], ARROW[name]) for name in columns]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            _write_group(writer, encoded, sizes, [values[name] for name in columns], columns)
+
+
+def _write_as_drawn(parts: Iterable[Trips], path: Path, emits: tuple[str, ...], rng: Rng, *, keep_ids: bool) -> None:
+    with ExitStack() as open_files:
+        writer: pq.ParquetWriter | None = None
+        columns: list[str] = []
+        for part in parts:
+            if writer is None:
+                columns = [name for name in emits if name in part.columns]
+                writer = open_files.enter_context(_writer(path, columns))
+            if keep_ids:
+                first = part.offsets[:-1]
+                encoded = [_encoded_text(part.table[side].gather(first).cast(pl.String)) for side in ("uid", "tid")]
+            else:
+                encoded = [_encoded(rng.words(part.n_trips), letter) for letter in "ut"]
+            values = [part.time_us if name == "datetime" else part.table[name].to_numpy() for name in columns]
+            _write_group(writer, encoded, np.diff(part.offsets), values, columns)
+        if writer is None:
+            open_files.enter_context(_writer(path, [name for name in emits if name in ("lat", "lng")]))
+
+
+def _writer(path: Path, columns: list[str]) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        path,
+        _schema(columns),
+        # decimal degrees fill every bit of a float, so compressing them costs time and saves nothing
+        compression="NONE",
+        use_dictionary=["uid", "tid"],
+        write_statistics=False,
+        store_schema=False,
+    )
+
+
+def _schema(columns: list[str]) -> pa.Schema:
+    text = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([("uid", text), ("tid", text), *((name, ARROW[name]) for name in columns)])
+
+
+def _write_group(
+    writer: pq.ParquetWriter,
+    encoded: list[tuple[NDArray[np.int32], pa.StringArray]],
+    sizes: Integers,
+    values: list[NDArray[Any]],
+    columns: list[str],
+) -> None:
+    """Write one row group: names of trips as codes, and the columns of their points."""
+    arrays = [pa.DictionaryArray.from_arrays(_numbers(np.repeat(codes, sizes), pa.int32()), names) for codes, names in encoded]
+    arrays += [_numbers(column, ARROW[name]) for name, column in zip(columns, values, strict=True)]
+    writer.write_table(pa.Table.from_arrays(arrays, schema=_schema(columns)))
 
 
 def _encoded(words: Words, letter: str) -> tuple[NDArray[np.int32], pa.StringArray]:
