@@ -90,10 +90,11 @@ class Budget:
                     f"with {table.name} the tables would use {total:.6f} of the budget.",
                 )
 
-    def draw(self, table: Table, exact: Integers | tuple[Integers, Integers], rng: Randomness) -> Answer:
+    def draw(self, table: Table, exact: Integers | tuple[Integers, Integers], rng: Randomness, *, threads: int = 1) -> Answer:
         """Add noise to the exact fixed-point sums of a table, once.
 
-        `exact` holds every bin; for a `TreeTable` it is (bins, sums) of the bins that any unit has.
+        `exact` holds every bin; for a `TreeTable` it is (bins, sums) of the bins that any unit has. Secure noise is drawn
+        by this many `threads`.
         """
         self.replay(table)  # counted before the draw: what fails in it is spent all the same
         if isinstance(table, TreeTable):
@@ -105,7 +106,7 @@ class Budget:
             )
         noise = laplace_integers if self.norm == "l1" else gaussian_integers
         scale = self.scale(table.share, table.limit) * (1 + MARGIN)
-        noisy = noise(flat, scale=scale * table.steps, rng=rng) / table.steps
+        noisy = noise(flat, scale=scale * table.steps, rng=rng, threads=threads) / table.steps
         return Answer(noisy, self.deviation(table.share, table.limit))
 
     def replay(self, table: Table) -> None:

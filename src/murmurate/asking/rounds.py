@@ -126,7 +126,7 @@ class Asking:
         for table in asked.tables:
             found = sums[table.name]
             exact = found if isinstance(table, TreeTable) else dense(found, table.n_bins)
-            self.answers[table.name] = budget.draw(table, exact, self.rng)
+            self.answers[table.name] = budget.draw(table, exact, self.rng, threads=self.engine.workers)
 
     def exact(self, asked: Round, norm: Norm, kept: _Kept | None = None) -> dict[str, Sums]:
         """Exact clipped sums of a round over all parts; for the drawing here and for the meter, never for a mechanism."""

@@ -99,7 +99,7 @@ def release(
     target = Path(_given("--out", recipe.out))
     check_free(target)
     with working():
-        private = _private(recipe, mechanism)
+        private = _private(recipe, mechanism, workers)
         with open_ledger(recipe.ledger) as book:
             name = _population(book, private, recipe, mechanism.guarantee(), override_overlap)
             made = door.release(
@@ -157,7 +157,7 @@ def fit(
     target = Path(_given("--out", recipe.out))
     check_free(target)
     with working():
-        private = _private(recipe, mechanism)
+        private = _private(recipe, mechanism, workers)
         with open_ledger(recipe.ledger) as book:
             name = _population(book, private, recipe, mechanism.guarantee(), override_overlap)
             made = door.fit(
@@ -237,14 +237,14 @@ def _rng(seed: int | None) -> Randomness | None:
     return None if seed is None else noise.seeded(seed)
 
 
-def _private(recipe: Recipe, mechanism: Any) -> Any:
+def _private(recipe: Recipe, mechanism: Any, workers: int) -> Any:
     from murmurate.asking.rounds import is_measured
     from murmurate.ingest.read import read
     from murmurate.ingest.stream import scan, worth_streaming
 
     source = _given("--in", recipe.source)
     if (mechanism.local or is_measured(mechanism)) and worth_streaming(source, **recipe.read):
-        return scan(source, **recipe.read)
+        return scan(source, workers=workers, **recipe.read)
     return read(source, **recipe.read)
 
 

@@ -218,5 +218,10 @@ def states_of(files: Sequence[SourceFile]) -> tuple[tuple[int, int, int], ...]:
 def unchanged(files: Sequence[SourceFile], seal: Seal) -> Iterator[None]:
     """Refuse files that change between their fingerprint and the end of the block."""
     yield
+    refuse_changed(files, seal)
+
+
+def refuse_changed(files: Sequence[SourceFile], seal: Seal) -> None:
+    """Refuse files that changed since their fingerprint was taken."""
     if states_of(files) != seal.states:
         raise InputError("a file was changed while it was read", "Read it again when nobody writes to it.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +25,7 @@ from murmurate.errors import InputError
 from murmurate.ingest.buckets import Buckets, PartsFolder, read_runs
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.faults import Faults, guarded
-from murmurate.ingest.files import Seal, SourceFile, fingerprint, unchanged
+from murmurate.ingest.files import SourceFile, fingerprint, refuse_changed
 from murmurate.ingest.formats import parquet
 from murmurate.ingest.gather import find_files, is_path, points
 from murmurate.ingest.options import ReadOptions
@@ -134,10 +135,12 @@ def scan(
     space: Space | str | None = None,
     strict: bool = False,
     report: ReadReport | None = None,
+    workers: int = 1,
 ) -> Partitions:
     """Files as parts of about `points_per_partition` points; options and faults are those of `read`.
 
-    Only the columns named in `carry` come along beside the canonical ones.
+    Only the columns named in `carry` come along beside the canonical ones. With `workers` > 1 the file is hashed while it is
+    read.
     """
     whole("points_per_partition", points_per_partition)
     whole("hold_points", hold_points, at_least=0)
@@ -158,9 +161,13 @@ def scan(
     faults = Faults()
     found: _Found | None = None
     with guarded(faults, None):
-        seal = fingerprint(files)
-        with unchanged(files, seal):
-            found = _Reading(files, options, seal, points_per_partition).first_pass(faults, counts, hold_points, work_dir)
+        with ThreadPoolExecutor(1) as aside:  # hashing needs no lock of Python's
+            sealing = aside.submit(fingerprint, files)
+            if workers == 1:
+                sealing.result()
+            found = _Reading(files, options, points_per_partition).first_pass(faults, counts, hold_points, work_dir)
+            seal = sealing.result()
+        refuse_changed(files, seal)
     faults.raise_if_any()
     if found is None or not counts.points:
         raise InputError("there are no rows in it.")
@@ -241,10 +248,9 @@ class _NotGrouped(Exception):
 class _Reading:
     """Reads the files of a source, in parts of whole people where the rows stand so."""
 
-    def __init__(self, files: list[SourceFile], options: ReadOptions, seal: Seal, target: int) -> None:
+    def __init__(self, files: list[SourceFile], options: ReadOptions, target: int) -> None:
         self.files = files
         self.options = options
-        self.seal = seal
         self.target = target
         self.names = [file.name for file in files]
 

@@ -9,6 +9,7 @@ for tests and demos, and no ledger accepts a seeded release.
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,13 +30,14 @@ MAX_SCALE = 2.0**45
 SMOOTH_SCALE = 20.0
 """Steps of deviation from which on discrete Gaussian noise is, to an accountant of the continuous law, the same thing."""
 
-_AT_ONCE = 100_000
+_AT_ONCE = 20_000
+"""Values handed to OpenDP at a time."""
 _WORDS_AT_ONCE = 1 << 16
 _RESERVE = 4096
 """Words kept for one draw; none needs so many but with a probability below 2^-1000."""
 
 
-def laplace_integers(values: Integers, *, scale: float, rng: Randomness) -> Integers:
+def laplace_integers(values: Integers, *, scale: float, rng: Randomness, threads: int = 1) -> Integers:
     """Values plus independent noise of P(z) proportional to exp(-|z|/scale).
 
     Guarantee: with L1 sensitivity s the result is (s/scale)-differentially private.
@@ -46,12 +48,12 @@ def laplace_integers(values: Integers, *, scale: float, rng: Randomness) -> Inte
     """
     values = _checked(values, scale)
     if not rng.seeded:
-        return _by_opendp(values, scale, "make_laplace")
+        return _by_opendp(values, scale, "make_laplace", threads)
     numerator, denominator = _ratio(scale)
     return values + _filled(values.size, rng, 20, lambda words, out, done: _laplace(words, out, done, numerator, denominator))
 
 
-def gaussian_integers(values: Integers, *, scale: float, rng: Randomness) -> Integers:
+def gaussian_integers(values: Integers, *, scale: float, rng: Randomness, threads: int = 1) -> Integers:
     """Values plus independent noise of P(z) proportional to exp(-z^2/(2 scale^2)).
 
     Guarantee: with L2 sensitivity s the result is (s/scale)^2/2-zCDP; accountants take scale/s as noise multiplier, so a
@@ -62,14 +64,14 @@ def gaussian_integers(values: Integers, *, scale: float, rng: Randomness) -> Int
             f"Gaussian noise needs a deviation of at least {SMOOTH_SCALE:g} lattice steps; got {scale:g}. "
             "Use finer fixed point, or a smaller epsilon."
         )
-    return discrete_gaussian(values, scale=scale, rng=rng)
+    return discrete_gaussian(values, scale=scale, rng=rng, threads=threads)
 
 
-def discrete_gaussian(values: Integers, *, scale: float, rng: Randomness) -> Integers:
+def discrete_gaussian(values: Integers, *, scale: float, rng: Randomness, threads: int = 1) -> Integers:
     """As `gaussian_integers` at any scale, (s/scale)^2/2-zCDP and no more: accountants of the continuous law do not know it."""
     values = _checked(values, scale)
     if not rng.seeded:
-        return _by_opendp(values, scale, "make_gaussian")
+        return _by_opendp(values, scale, "make_gaussian", threads)
     return values + _filled(values.size, rng, 40, lambda words, out, done: _gaussian(words, out, done, scale))
 
 
@@ -83,13 +85,18 @@ def _checked(values: Integers, scale: float) -> Integers:
     return array.astype(np.int64, copy=False)
 
 
-def _by_opendp(values: Integers, scale: float, make: str) -> Integers:
+def _by_opendp(values: Integers, scale: float, make: str, threads: int) -> Integers:
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
     metric = dp.l1_distance(T="i64") if make == "make_laplace" else dp.l2_distance(T="f64")
     measurement = getattr(dp.m, make)(dp.vector_domain(dp.atom_domain(T="i64")), metric, scale=float(scale))
-    parts = [np.asarray(measurement(values[at : at + _AT_ONCE]), dtype=np.int64) for at in range(0, values.size, _AT_ONCE)]
+
+    def noised(first: int) -> Integers:
+        return np.asarray(measurement(values[first : first + _AT_ONCE]), dtype=np.int64)
+
+    with ThreadPoolExecutor(threads) as pool:  # each draw is independent, and OpenDP works outside Python's lock
+        parts = list(pool.map(noised, range(0, values.size, _AT_ONCE)))
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 
