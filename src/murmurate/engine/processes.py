@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
@@ -48,6 +49,11 @@ class Processes:
         self._folder: WorkFolder | None = None
         self._shared = 0
 
+    def start(self) -> None:
+        """Start the processes and let them import what every part needs, while this process goes on."""
+        for _ in range(self.workers):
+            self._submit(_import_parts, None)
+
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Apply a function to each item, in order; at most 2 * workers items are under way."""
         waiting: deque[_Waiting[Item, Result]] = deque()
@@ -86,7 +92,8 @@ class Processes:
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_end_with_parent)
         try:
-            return self._pool.submit(function, item)
+            with _one_thread_each():  # the processes are started by the first item
+                return self._pool.submit(function, item)
         except BrokenProcessPool as error:  # a worker died while the pool was idle
             failed: Future[Result] = Future()
             failed.set_exception(error)
@@ -135,6 +142,28 @@ def opened(handle: Any) -> Any:
         with handle.path.open("rb") as file:
             _last = handle.path, pickle.load(file)  # noqa: S301  written by this very run, in a folder only it may open
     return _last[1]
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let processes that start in the block use one thread each: they share the processors already."""
+    names = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _import_parts(_: None) -> None:
+    import numba  # noqa: F401
+    import polars  # noqa: F401
+    import pyarrow  # noqa: F401
 
 
 def _end_with_parent() -> None:

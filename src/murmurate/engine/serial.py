@@ -15,6 +15,9 @@ class Serial:
 
     workers = 1
 
+    def start(self) -> None:
+        """Do nothing: this process runs already."""
+
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Apply a function to each item, in order."""
         for item in items:
