@@ -14,10 +14,10 @@ import murmurate as mm
 from exploding import Guarded, TouchedTooEarly
 from murmurate import mechanisms, noise
 from murmurate.core.guarantee import DP, GeoInd, NoGuarantee, Unit, from_json, to_json
-from murmurate.core.manifest import read_manifest
 from murmurate.core.parameters import public_parameters
 from murmurate.core.trips import Trips
 from murmurate.errors import MurmurateError, ParameterError
+from murmurate.releases.manifest import read_manifest
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "mechanisms"
 HEADINGS = ("Claim", "Unit", "Assumptions", "Algorithm", "Cost", "Known weaknesses", "Where we differ from the paper")

@@ -13,32 +13,18 @@ LAYERS = [
     {"spaces", "noise", "engine"},
     {"asking"},
     {"ingest", "demo", "profiles", "synthesis", "training"},
-    {"mechanisms", "metrics", "dummies"},
+    {"mechanisms", "metrics"},
+    {"releases"},
     {"custody"},
-    {"door"},
     {"attacks"},
-    {"scoring", "attacking", "study", "listing", "review", "checking"},
+    {"judging"},
     {"report"},
-    {"tour"},
     {"cli"},
     {"__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 APART = {("mechanisms", "metrics"), ("metrics", "mechanisms")}
-MAY_SHARE = {
-    "spaces",
-    "noise",
-    "engine",
-    "ingest",
-    "demo",
-    "profiles",
-    "synthesis",
-    "training",
-    "scoring",
-    "attacking",
-    "study",
-    "review",
-}
+MAY_SHARE = {"spaces", "noise", "engine", "ingest", "demo", "profiles", "synthesis", "training"}
 
 
 def rooms_imported(path: Path) -> set[str]:

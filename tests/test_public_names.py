@@ -29,7 +29,9 @@ def test_an_unknown_name_lists_the_known_ones():
 
 
 def test_functions_stay_functions_whatever_is_imported():
-    script = "import murmurate as mm, murmurate.review, murmurate.cli; assert callable(mm.evaluate) and callable(mm.attack)"
+    script = (
+        "import murmurate as mm, murmurate.judging.review, murmurate.cli; assert callable(mm.evaluate) and callable(mm.attack)"
+    )
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

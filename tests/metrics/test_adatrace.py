@@ -11,9 +11,9 @@ import pytest
 from scipy.spatial.distance import jensenshannon, pdist
 
 from murmurate.core.trips import Trips
+from murmurate.judging.scoring import compare, evaluate
 from murmurate.metrics.adatrace import _cell_strings, adatrace_query, kendall
 from murmurate.metrics.comparison import Side, to_metres
-from murmurate.scoring import compare, evaluate
 from small_town import GRID
 
 

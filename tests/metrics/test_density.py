@@ -9,9 +9,9 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy
 
 from murmurate.core.trips import Trips
+from murmurate.judging.scoring import compare, evaluate
 from murmurate.metrics.density import range_queries
 from murmurate.metrics.divergence import jensen_shannon, kullback_leibler, matched_counts, total_variation
-from murmurate.scoring import compare, evaluate
 from small_town import GRID
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from murmurate.core.trips import Trips
 from murmurate.ingest.discretise import to_cells
+from murmurate.judging.scoring import evaluate
 from murmurate.metrics import METRICS
-from murmurate.scoring import evaluate
 from murmurate.spaces.grid import Grid
 from small_town import GRID
 

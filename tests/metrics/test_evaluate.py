@@ -12,8 +12,8 @@ from murmurate import engine
 from murmurate.core import progress
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
+from murmurate.judging.scoring import evaluate
 from murmurate.metrics import METRICS
-from murmurate.scoring import evaluate
 from murmurate.spaces import Grid, Plane
 from small_town import GRID, drawn, scrambled, town
 

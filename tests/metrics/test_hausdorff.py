@@ -8,8 +8,8 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from murmurate.judging.scoring import compare, evaluate
 from murmurate.metrics.hausdorff import nearest, paired
-from murmurate.scoring import compare, evaluate
 from murmurate.spaces.sphere import METRES_PER_DEGREE
 
 

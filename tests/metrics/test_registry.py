@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from murmurate.errors import ParameterError
+from murmurate.judging.scoring import compare
 from murmurate.metrics import METRICS, measure, metric
-from murmurate.scoring import compare
 from small_town import GRID
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"

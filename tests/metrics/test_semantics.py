@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from murmurate.judging.scoring import compare, evaluate
 from murmurate.mechanisms.plausible.baselines import uniform_iid
 from murmurate.mechanisms.plausible.model import as_trips
 from murmurate.metrics import METRICS, measure
@@ -18,7 +19,6 @@ from murmurate.metrics.semantics import (
     visit_divergence,
     visit_relative_error,
 )
-from murmurate.scoring import compare, evaluate
 from plausible_days import GRID, made_days, trips_of
 
 NAMES = [name for name in METRICS if METRICS[name].module == "semantics"]

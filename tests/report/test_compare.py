@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from murmurate.core.release import Release
 from murmurate.core.score import Score
 from murmurate.errors import InputError
+from murmurate.judging.scoring import Evaluation
+from murmurate.releases.folder import Release
 from murmurate.report.compare import Entry, attack_table, score_tables, write_comparison
-from murmurate.scoring import Evaluation
 
 
 def entry(judged, name, scores=(), attacks=(), kind="trips"):

@@ -19,9 +19,9 @@ def pool(
     out: Annotated[Path, typer.Option("--out", help="The file to write; it must not exist.")],
 ) -> None:
     """Pack a release of days into a file for phones, about 15 bytes a day."""
-    from murmurate.core.release import open_release
-    from murmurate.dummies import Pool
     from murmurate.errors import OutputError
+    from murmurate.mechanisms.plausible.dummies import Pool
+    from murmurate.releases.folder import open_release
     from murmurate.spaces import parse
 
     if out.exists():
@@ -50,8 +50,8 @@ def at(
     """The places to send now: the true one and the fakes', centres of cells, in an order that tells nothing."""
     from datetime import UTC, datetime
 
-    from murmurate.dummies import Pool, choose
     from murmurate.errors import ParameterError
+    from murmurate.mechanisms.plausible.dummies import Pool, choose
 
     try:
         when = datetime.now(UTC) if time is None else datetime.fromisoformat(time)

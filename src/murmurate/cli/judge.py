@@ -38,9 +38,9 @@ def evaluate(
     column: Columns = None,
 ) -> None:
     """Score a release against its originals; scores and report are internal."""
-    from murmurate.core.internal import Internal
+    from murmurate.custody.internal import Internal
+    from murmurate.judging.review import review, write_json
     from murmurate.report.page import write_report
-    from murmurate.review import review, write_json
 
     with working(), open_ledger(ledger) as book:
         found = review(
@@ -83,9 +83,9 @@ def attack(
     column: Columns = None,
 ) -> None:
     """Attack a release as an adversary would; results are internal."""
-    from murmurate.core.internal import Internal
+    from murmurate.custody.internal import Internal
+    from murmurate.judging.review import review, write_json
     from murmurate.report.page import write_attack_report
-    from murmurate.review import review, write_json
 
     with working(), open_ledger(ledger) as book:
         found = review(

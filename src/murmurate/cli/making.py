@@ -22,15 +22,15 @@ from murmurate.cli.choices import (
     open_ledger,
     read_options,
 )
-from murmurate.cli.recipe import Recipe, advice, build_mechanism, gather, parse_settings, parse_value, to_toml
 from murmurate.cli.show import as_json, table, working
+from murmurate.custody.recipes import Recipe, advice, build_mechanism, gather, parse_settings, parse_value, to_toml
 from murmurate.errors import ParameterError
 
 if TYPE_CHECKING:
     from murmurate.core.guarantee import Guarantee
     from murmurate.core.ledger import Ledger
-    from murmurate.core.release import Release
     from murmurate.noise import Randomness
+    from murmurate.releases.folder import Release
 
 Source = Annotated[str | None, typer.Option("--in", help="The file, folder or pattern to read.")]
 Out = Annotated[Path | None, typer.Option("--out", help="The folder to make; it must not exist.")]
@@ -92,9 +92,9 @@ def release(
     if explain:
         _explain(recipe, mechanism, json)
         return
-    from murmurate import door
     from murmurate.core.pseudonyms import link_word
-    from murmurate.core.release import check_free
+    from murmurate.custody import door
+    from murmurate.releases.folder import check_free
 
     target = Path(_given("--out", recipe.out))
     check_free(target)
@@ -151,8 +151,8 @@ def fit(
         read=read_options(layout=layout, time_zone=time_zone, local_zone=local_zone, column=column, strict=strict),
     )
     mechanism, seed = build_mechanism(recipe)
-    from murmurate import door
-    from murmurate.core.release import check_free
+    from murmurate.custody import door
+    from murmurate.releases.folder import check_free
 
     target = Path(_given("--out", recipe.out))
     check_free(target)
@@ -181,7 +181,7 @@ def sample(
     json: Json = False,
 ) -> None:
     """Draw trips from a fitted model: free, under the model's own guarantee."""
-    from murmurate import door
+    from murmurate.custody import door
 
     values = parse_settings(settings or [])
     seed = values.pop("seed", None)
@@ -199,7 +199,7 @@ def verify(
     json: Json = False,
 ) -> None:
     """Check hashes, manifest and guarantee of a release, and its debit where a ledger is given."""
-    from murmurate.checking import verify as check
+    from murmurate.judging.checking import verify as check
 
     book = open_ledger(ledger) if ledger else None
     findings = check(folder, ledger=book)
@@ -215,7 +215,7 @@ def list_names(
     json: Json = False,
 ) -> None:
     """What there is to choose from."""
-    from murmurate.listing import names
+    from murmurate.judging.listing import names
 
     rows = names(what)
     if json:

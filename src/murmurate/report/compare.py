@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from murmurate.core.release import Release
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
+from murmurate.judging.scoring import Evaluation
 from murmurate.metrics.comparison import Side
+from murmurate.releases.folder import Release
 from murmurate.report.charts import Chart, distributions
 from murmurate.report.maps import Base, atlas
 from murmurate.report.page import ORIGINAL, Promise
@@ -20,7 +21,6 @@ from murmurate.report.score_rows import BETTER, number, row
 from murmurate.report.traffic_maps import TrafficMap, comparison_maps
 from murmurate.report.view import View
 from murmurate.report.words import DAY_KEY_WORDS, KEY_ATTACKS, KEY_WORDS, NETWORK_KEY_WORDS, key_words, part_words
-from murmurate.scoring import Evaluation
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.grid import Grid

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from murmurate.core.guarantee import NoGuarantee
-from murmurate.core.manifest import Manifest
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
+from murmurate.judging.review import Review
+from murmurate.judging.scoring import Evaluation
 from murmurate.metrics.comparison import Side
+from murmurate.releases.manifest import Manifest
 from murmurate.report.charts import Chart, distributions, score_by_hour
 from murmurate.report.lives import lives
 from murmurate.report.maps import Atlas, Base, atlas, grid_around
@@ -20,8 +22,6 @@ from murmurate.report.score_rows import attacks, families, floors, key_rows
 from murmurate.report.traffic_maps import TrafficAtlas, traffic_atlas
 from murmurate.report.weaknesses import known_weaknesses
 from murmurate.report.words import short_promise
-from murmurate.review import Review
-from murmurate.scoring import Evaluation
 from murmurate.spaces import parse
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows

@@ -1,0 +1,1 @@
+"""What may leave: release folders, their manifests, and the kinds of data they hold."""
