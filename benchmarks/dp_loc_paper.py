@@ -39,11 +39,11 @@ from dp_loc_networks import next_cell_scores, side_results, vae_losses
 from murmurate import noise
 from murmurate.core.trips import Trips
 from murmurate.ingest.discretise import to_cells
-from murmurate.judging.scoring import compare
 from murmurate.mechanisms.dp_loc import DPLoc, fitting, moves_net
 from murmurate.mechanisms.dp_loc.reading import read
 from murmurate.mechanisms.ngram import NGram
 from murmurate.metrics import measure
+from murmurate.metrics.compare import compare
 from murmurate.spaces.grid import Grid
 
 SAN_FRANCISCO = (37.6017, -122.5158, 37.8112, -122.3527)

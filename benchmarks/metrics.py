@@ -21,8 +21,9 @@ import numpy as np
 import polars as pl
 
 from murmurate.core.trips import Trips
-from murmurate.judging.scoring import compare, evaluate
+from murmurate.judging.review import evaluate
 from murmurate.metrics import METRICS, measure
+from murmurate.metrics.compare import compare
 from murmurate.metrics.flows import earth_mover_m
 from murmurate.metrics.hausdorff import paired
 from murmurate.metrics.patterns import mine

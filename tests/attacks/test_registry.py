@@ -12,7 +12,7 @@ import pytest
 
 from murmurate.attacks import NAMES, attack_function
 from murmurate.errors import InputError, ParameterError
-from murmurate.judging.attacking import attack
+from murmurate.judging.review import attack
 from small_town import town
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "attacks.md"

@@ -15,8 +15,7 @@ from murmurate.core.trips import Trips
 from murmurate.custody import door
 from murmurate.demo import city
 from murmurate.errors import InputError, VerifyError
-from murmurate.judging.review import review
-from murmurate.judging.scoring import evaluate
+from murmurate.judging.review import evaluate, review
 from murmurate.mechanisms.geoind import GeoIndistinguishability
 from murmurate.spaces.grid import Grid
 

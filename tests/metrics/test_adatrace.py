@@ -11,8 +11,9 @@ import pytest
 from scipy.spatial.distance import jensenshannon, pdist
 
 from murmurate.core.trips import Trips
-from murmurate.judging.scoring import compare, evaluate
+from murmurate.judging.review import evaluate
 from murmurate.metrics.adatrace import _cell_strings, adatrace_query, kendall
+from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import Side, to_metres
 from small_town import GRID
 

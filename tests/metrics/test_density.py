@@ -9,7 +9,8 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy
 
 from murmurate.core.trips import Trips
-from murmurate.judging.scoring import compare, evaluate
+from murmurate.judging.review import evaluate
+from murmurate.metrics.compare import compare
 from murmurate.metrics.density import range_queries
 from murmurate.metrics.divergence import jensen_shannon, kullback_leibler, matched_counts, total_variation
 from small_town import GRID

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from murmurate.judging.scoring import compare, evaluate
+from murmurate.judging.review import evaluate
+from murmurate.metrics.compare import compare
 from murmurate.metrics.flows import earth_mover_m, od_emd, od_emd_whole
 
 

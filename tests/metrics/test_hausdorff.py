@@ -8,7 +8,8 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmurate.judging.scoring import compare, evaluate
+from murmurate.judging.review import evaluate
+from murmurate.metrics.compare import compare
 from murmurate.metrics.hausdorff import nearest, paired
 from murmurate.spaces.sphere import METRES_PER_DEGREE
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmurate.judging.scoring import compare
+from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import merge_repeats
 from murmurate.metrics.patterns import mine, number_keys, rank, top_patterns
 

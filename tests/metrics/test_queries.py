@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from murmurate.judging.scoring import compare
+from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import NotMeasurable
 from murmurate.metrics.queries import SANITY_BOUND, _between, _rectangles, od_queries
 from small_town import GRID

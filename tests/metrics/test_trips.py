@@ -10,7 +10,7 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 
 from murmurate.core.trips import Trips
-from murmurate.judging.scoring import evaluate
+from murmurate.judging.review import evaluate
 from murmurate.metrics.comparison import Side
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.sphere import METRES_PER_DEGREE

@@ -12,9 +12,7 @@ import murmurate as mm
 from murmurate import noise
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
-from murmurate.judging.attacking import attack
-from murmurate.judging.review import review
-from murmurate.judging.scoring import evaluate_network
+from murmurate.judging.review import attack, evaluate, review
 from murmurate.mechanisms.dp_ani import DPANI
 from murmurate.mechanisms.road_counts import RoadCounts
 from murmurate.report.networks import curves, original_map, overlap_map, write_networks_page
@@ -42,13 +40,15 @@ def test_a_network_release_is_verified_evaluated_and_attacked(mechanism, cars, t
     assert made.manifest.kind == "network"
     assert "charged to population" in mm.verify(made.folder, ledger=ledger)["debit"]
     seen = review(made.folder, cars, ledger=ledger)
-    found = {score.name: score.value for score in evaluate_network(seen.network, seen.original)}
+    found = {score.name: score.value for score in evaluate(seen.released, seen.original)}
     assert found["network_length.ratio"] > 0.3
-    attacked = attack(seen.network, seen.original)
+    attacked = attack(seen.released, seen.original)
     assert attacked["reconstruct.ends.imbalance.exact"].chance is not None
     assert seen.release.space.n_links == TOWN.n_links
-    with pytest.raises(ParameterError, match="read trips"):
-        attack(seen.network, seen.original, attacks=["average"])
+    with pytest.raises(ParameterError, match="average read trips; on a network there are reconstruct"):
+        attack(seen.released, seen.original, attacks=["average"])
+    with pytest.raises(ParameterError, match="visits read trips; on a network there are network_length"):
+        seen.evaluate(metrics=["visits"])
 
 
 def test_a_release_is_reviewed_where_the_road_file_is_gone(cars, tmp_path):
@@ -63,7 +63,7 @@ def test_a_release_is_reviewed_where_the_road_file_is_gone(cars, tmp_path):
     roads.unlink()
     del network
     assert mm.verify(made.folder)["guarantee"].startswith("follows")
-    assert review(made.folder, cars).network.network.n_links == grid_town(5).n_links
+    assert review(made.folder, cars).released.network.n_links == grid_town(5).n_links
 
 
 def test_a_release_whose_first_links_are_not_published_is_read_again(tmp_path):
@@ -76,7 +76,7 @@ def test_a_release_whose_first_links_are_not_published_is_read_again(tmp_path):
 def test_trips_without_times_cannot_be_compared(cars):
     flows = LinkFlows.of_drives(drives_of(cars, TOWN))
     with pytest.raises(InputError, match="times and coordinates"):
-        evaluate_network(flows, Trips(cars.table.drop("datetime")))
+        evaluate(flows, Trips(cars.table.drop("datetime")))
 
 
 def test_pictures_show_what_is_shared_lost_and_added(cars, tmp_path):

@@ -10,9 +10,7 @@ from murmurate import noise
 from murmurate.core.ledger import Ledger
 from murmurate.custody import door
 from murmurate.demo import city
-from murmurate.judging.attacking import attack
-from murmurate.judging.review import review
-from murmurate.judging.scoring import evaluate
+from murmurate.judging.review import attack, evaluate, review
 from murmurate.mechanisms.geoind import GeoIndistinguishability
 from murmurate.report.ground import BaseMap
 

@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from murmurate.judging.scoring import compare
 from murmurate.mechanisms.plausible.model import as_trips
 from murmurate.metrics import measure
+from murmurate.metrics.compare import compare
 from murmurate.report.lives import BASELINES, USAGES, are_days, lives, similarity_charts, usage_map, visit_chart
 from murmurate.report.view import View
 from plausible_days import GRID, made_days, trips_of

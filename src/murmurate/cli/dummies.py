@@ -22,12 +22,11 @@ def pool(
     from murmurate.errors import OutputError
     from murmurate.mechanisms.plausible.dummies import Pool
     from murmurate.releases.folder import open_release
-    from murmurate.spaces import parse
 
     if out.exists():
         raise OutputError(f"{out} exists already; name a new file with --out.")
     with working():
-        packed = Pool.of(open_release(release, parse_space=parse).trips)
+        packed = Pool.of(open_release(release, read_space=True).trips)
         try:
             size = packed.save(out)
         except OSError as error:

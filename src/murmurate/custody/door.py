@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,7 @@ from murmurate.errors import (
 )
 from murmurate.releases.folder import DATA, Release, check_free, new_folder, open_release, seal
 from murmurate.releases.manifest import FILE, Manifest, hash_file
-
-MODEL = "model"
+from murmurate.releases.model import MODEL
 
 
 @dataclass(frozen=True)
@@ -200,11 +200,9 @@ def sample(
     """Draw `n_out` trips from a fitted model: free, under the model's own guarantee and debit."""
     whole("n_out", n_out)
     fitted = model if isinstance(model, Release) else open_release(model)
-    if fitted.manifest.kind != "model":
+    if not fitted.kind.sampled:
         raise InputError(f"{fitted.folder} holds a release of kind {fitted.manifest.kind!r}, not a fitted model.")
-    roads = _roads_of(fitted.folder / MODEL)
-    mechanism = (rebuild or _rebuild)(fitted.manifest)
-    del roads  # the mechanism holds them now
+    mechanism = (rebuild or partial(_rebuild, fitted.kind.carried_space(fitted.folder)))(fitted.manifest)
     folder = _folder(out)
     rng = rng or noise.secure()
     with new_folder(folder) as temporary:
@@ -227,17 +225,6 @@ def sample(
             ),
         )
     return Release(folder, manifest, getattr(mechanism, "space", None))
-
-
-def _roads_of(model: Path) -> Space | None:
-    """The network a model carries, made known to this process, so that its name in the manifest finds it wherever it lies."""
-    if not (model / "network.npz").is_file():
-        return None
-    from murmurate.spaces.road.storage import load
-
-    network = load(model / "network.npz")
-    network.spec()
-    return network
 
 
 def rehearse(
@@ -341,10 +328,11 @@ def _folder(out: str | Path | None) -> Path:
     return folder
 
 
-def _rebuild(manifest: Manifest) -> Learner:
+def _rebuild(space: Space | None, manifest: Manifest) -> Learner:
+    """The mechanism of a model, on the space that the model carries where it carries one."""
     from murmurate.mechanisms import build
 
-    mechanism = build(manifest.mechanism, manifest.parameters)
+    mechanism = build(manifest.mechanism, manifest.parameters | ({} if space is None else {"space": space}))
     if not isinstance(mechanism, Learner):
         raise InputError(f"{manifest.mechanism} is not a mechanism that learns a model.")
     return mechanism

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from murmurate import __version__
 from murmurate.core.ledger import Ledger
 from murmurate.errors import LedgerError, MurmurateError, VerifyError
 from murmurate.mechanisms import build
+from murmurate.releases import kind_of
 from murmurate.releases.folder import open_release
 from murmurate.releases.manifest import FILE, Manifest, hash_file
-from murmurate.spaces.flows import GEOPACKAGE, LinkFlows
 
 
 def verify(folder: str | Path, *, ledger: Ledger | None = None) -> dict[str, str]:
@@ -30,19 +29,13 @@ def verify(folder: str | Path, *, ledger: Ledger | None = None) -> dict[str, str
     return findings
 
 
-def _parameters(manifest: Manifest, folder: Path) -> dict[str, Any]:
-    """The parameters of a release; a network release carries its roads, so that their file need not be here."""
-    if (folder / GEOPACKAGE).is_file():
-        return {**manifest.parameters, "space": LinkFlows.read(folder).network}
-    return dict(manifest.parameters)
-
-
 def _follows(manifest: Manifest, folder: str | Path) -> str:
     """Whether guarantee and statement are what the parameters give; only the version that wrote them can tell."""
     if manifest.murmurate != __version__:
         return f"written by Murmurate {manifest.murmurate}; not recomputed by {__version__}"
     try:
-        mechanism = build(manifest.mechanism, _parameters(manifest, Path(folder)))
+        carried = kind_of(manifest).carried_space(Path(folder))
+        mechanism = build(manifest.mechanism, manifest.parameters | ({} if carried is None else {"space": carried}))
     except MurmurateError as error:
         return f"not recomputed here ({str(error).splitlines()[0]})"
     if mechanism.guarantee() != manifest.guarantee:

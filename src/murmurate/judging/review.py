@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,18 @@ import numpy as np
 import polars as pl
 
 from murmurate.core.ledger import Ledger
+from murmurate.core.mechanism import Payload
 from murmurate.core.space import Integers, Space
 from murmurate.core.trips import Trips
 from murmurate.custody.internal import Internal
 from murmurate.errors import InputError
-from murmurate.judging import attacking, scoring
-from murmurate.judging.attacking import Attacked
-from murmurate.judging.scoring import Evaluation
+from murmurate.judging.attacking import Attacked, attack_release
+from murmurate.judging.scoring import Evaluation, score_release
+from murmurate.releases import kind_of_data
 from murmurate.releases.folder import Release, open_release
-from murmurate.spaces import parse
-from murmurate.spaces.flows import GEOPACKAGE, LinkFlows
+
+Released = Release | Trips | Payload | str | Path
+"""A release, its folder, or bare data: trips, or what a mechanism returned."""
 
 
 @dataclass(frozen=True)
@@ -39,29 +40,34 @@ class Review:
     """What could not be checked."""
 
     @property
-    def released(self) -> Trips:
-        return self.release.trips
-
-    @property
-    def network(self) -> LinkFlows:
-        """What a release of a network holds."""
-        return LinkFlows.read(self.release.folder)
+    def released(self) -> Any:
+        """What the release holds, as its kind reads it: `Trips`, `LinkFlows`, ..."""
+        return self.release.data
 
     def evaluate(self, **options: Any) -> Evaluation:
-        """Every metric that this kind of release allows; `options` go to `scoring.evaluate`."""
-        if self.release.manifest.kind == "network":
-            return scoring.evaluate_network(self.network, self.original)
-        return scoring.evaluate(self.released, self.original, pairing=self.pairing, **options)
+        """Take every metric that this kind of release allows; for `options` see the function `evaluate`."""
+        return score_release(self.release.kind, self.released, self.original, **{"pairing": self.pairing, **options})
 
     def attack(self, **options: Any) -> Attacked:
-        """Every attack that this kind of release allows; `options` go to `attacking.attack`."""
-        target = self.network if self.release.manifest.kind == "network" else self.released
-        return attacking.attack(target, self.original, pairing=self.pairing, **options)
+        """Run every attack that this kind of release allows; for `options` see the function `attack`."""
+        return attack_release(self.release.kind, self.released, self.original, **{"pairing": self.pairing, **options})
 
 
-def review(folder: str | Path, private: Trips, *, ledger: Ledger | None = None, force: bool = False) -> Review:
-    """Open a release beside its originals; a file it did not come from is refused unless `force` says otherwise."""
-    made = open_release(folder, parse_space=partial(_space, Path(folder)))
+def review(
+    release: Release | str | Path,
+    private: Trips,
+    *,
+    ledger: Ledger | None = None,
+    force: bool = False,
+    space: Space | None = None,
+) -> Review:
+    """Open a release beside its originals; a file it did not come from is refused unless `force` says otherwise.
+
+    `space` is what the release's places mean, where neither its folder nor its parameters tell: trips on a road network name
+    the network's file only.
+    """
+    folder, known = (release.folder, release.space) if isinstance(release, Release) else (Path(release), None)
+    made = open_release(folder, read_space=True, space=space or known)
     release_id = made.manifest.model_of or made.manifest.release_id
     source = Internal(ledger, release_id).source() if ledger is not None else None
     if source is not None and source != private.identity.fingerprint and not force:
@@ -77,7 +83,7 @@ def review(folder: str | Path, private: Trips, *, ledger: Ledger | None = None, 
     )
     if ledger is not None and source is not None:
         ledger.log_rehearsal(ledger.debit(release_id).population, "review", {"release_id": made.manifest.release_id})
-    if made.manifest.kind != "trips":
+    if not made.kind.identifiers:
         return Review(made, private, None, note)
     pairs = Internal(ledger, release_id).pairing() if ledger is not None else None
     kept = made.manifest.ids == "kept"
@@ -85,30 +91,53 @@ def review(folder: str | Path, private: Trips, *, ledger: Ledger | None = None, 
 
 
 def evaluate(
-    release: Release | Trips | str | Path, against: Trips, *, ledger: Ledger | None = None, force: bool = False, **options: Any
+    release: Released,
+    against: Trips,
+    *,
+    ledger: Ledger | None = None,
+    force: bool = False,
+    space: Space | None = None,
+    **options: Any,
 ) -> Evaluation:
-    """Every metric that the data allow, of a release (its folder, or bare trips) against its originals. Internal."""
-    if isinstance(release, Trips):
-        return scoring.evaluate(release, against, **options)
-    return review(_folder(release), against, ledger=ledger, force=force).evaluate(**options)
+    """Score a release (its folder, or bare data) against its originals by every metric that they allow. Internal.
+
+    Options: `metrics` (names; default: all that read this kind of release), `workers`, `seed` (fixes what is sampled, so that
+    scores repeat); of trips also `grid`, which is what cells mean (default: the release's own, then the originals', then one
+    of 250 m over the originals), and of bare trips `pairing`: `pairing[k]` is the position of the original of released trip
+    k (-1 for none). `space` tells where places are, where the release itself cannot.
+
+    >>> table = pl.DataFrame({"uid": [1, 1, 1], "tid": [1, 1, 1], "lat": [60.1, 60.11, 60.12], "lng": [24.9, 24.9, 24.92]})
+    >>> evaluation = evaluate(Trips(table), Trips(table), metrics=["visits", "duration"])
+    >>> evaluation["visits.jsd"].value, evaluation.skipped["duration"]
+    (0.0, 'the released trips have no timestamps')
+    """
+    if isinstance(release, (Release, str, Path)):
+        return review(release, against, ledger=ledger, force=force, space=space).evaluate(**options)
+    return score_release(kind_of_data(release), release, against, **options)
 
 
 def attack(
-    release: Release | Trips | str | Path, against: Trips, *, ledger: Ledger | None = None, force: bool = False, **options: Any
+    release: Released,
+    against: Trips,
+    *,
+    ledger: Ledger | None = None,
+    force: bool = False,
+    space: Space | None = None,
+    **options: Any,
 ) -> Attacked:
-    """Every attack that the data allow, on a release (its folder, or bare trips) made from these originals. Internal."""
-    if isinstance(release, Trips):
-        return attacking.attack(release, against, **options)
-    return review(_folder(release), against, ledger=ledger, force=force).attack(**options)
+    """Run every attack that the data allow on a release (its folder, or bare data) made from these originals. Internal.
 
+    Options: `attacks` (names; default: all that read this kind of release), `options` (keyword options of single attacks by
+    name), `seed`, and of bare trips `pairing`, as for `evaluate`.
 
-def _folder(release: Release | str | Path) -> Path:
-    return release.folder if isinstance(release, Release) else Path(release)
-
-
-def _space(folder: Path, spec: str) -> Space:
-    """The public space of a release; a network release carries its own roads, wherever the file they came from is now."""
-    return LinkFlows.read(folder).network if (folder / GEOPACKAGE).is_file() else parse(spec)
+    >>> table = pl.DataFrame({"uid": [1, 1, 2, 2], "tid": [1, 1, 2, 2], "lat": [60.1, 60.11, 60.2, 60.21], "lng": [24.9] * 4})
+    >>> found = attack(Trips(table), Trips(table), pairing=[0, 1], attacks=["reidentify"])
+    >>> found["reidentify.places.top1_k1"].value, found["reidentify.places.top1_k1"].chance
+    (1.0, 0.5)
+    """
+    if isinstance(release, (Release, str, Path)):
+        return review(release, against, ledger=ledger, force=force, space=space).attack(**options)
+    return attack_release(kind_of_data(release), release, against, **options)
 
 
 def _positions(released: Trips, original: Trips, pairs: pl.DataFrame | None, kept: bool) -> Integers | None:

@@ -6,11 +6,12 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -18,6 +19,8 @@ from murmurate import __version__
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
 from murmurate.errors import OutputError, VerifyError
+from murmurate.releases import kind_of
+from murmurate.releases.kind import Kind
 from murmurate.releases.manifest import FILE, STATEMENT, Manifest, hash_file, read_manifest, statement_text
 
 DATA = "data.parquet"
@@ -33,11 +36,21 @@ class Release:
 
     @cached_property
     def trips(self) -> Trips:
-        """The released trips; other kinds of release keep their own files."""
+        """The released trips, where the folder holds any."""
         path = self.folder / DATA
         if not path.is_file():
             raise VerifyError(f"{self.folder} holds a release of kind {self.manifest.kind!r}, which has no trips.")
         return Trips(pl.read_parquet(path), self.space, self.manifest.time_zone)
+
+    @property
+    def kind(self) -> Kind:
+        """What it holds, and what can be done with it."""
+        return kind_of(self.manifest)
+
+    @cached_property
+    def data(self) -> Any:
+        """What the folder holds, as its kind reads it: `Trips`, `LinkFlows`, ..."""
+        return self.kind.read(self)
 
 
 @contextmanager
@@ -81,15 +94,16 @@ def seal(folder: Path, manifest: Manifest) -> Manifest:
     return sealed
 
 
-def open_release(folder: str | Path, *, parse_space: Callable[[str], Space] | None = None) -> Release:
-    """A release folder as a `Release`, hashes checked."""
+def open_release(folder: str | Path, *, read_space: bool = False, space: Space | None = None) -> Release:
+    """A release folder as a `Release`, hashes checked; with its space where that is given or is to be read."""
     path = Path(folder)
     manifest = read_manifest(path)
     problems = _problems(path, manifest)
     if problems:
         raise VerifyError(f"{path} is not the release its manifest describes:\n" + "\n".join(problems))
-    spec = manifest.parameters.get("space")
-    return Release(path, manifest, parse_space(spec) if parse_space and spec else None)
+    if space is None and read_space:
+        space = kind_of(manifest).space(path, manifest)
+    return Release(path, manifest, space)
 
 
 def _problems(folder: Path, manifest: Manifest) -> list[str]:

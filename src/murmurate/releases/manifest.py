@@ -16,6 +16,7 @@ from typing import Any
 from murmurate import __version__
 from murmurate.core.guarantee import GeoInd, Guarantee, from_json, to_json
 from murmurate.errors import MurmurateError, VerifyError
+from murmurate.releases import kind_of
 
 FORMAT = 1
 FILE = "manifest.json"
@@ -29,7 +30,7 @@ class Manifest:
     release_id: str
     """Random; the ledger knows the debit by it."""
     kind: str
-    """trips, network, counts, model or pool."""
+    """What it holds: the `written_as` of a kind in `murmurate.releases`, such as trips, network or model."""
     mechanism: str
     parameters: dict[str, Any]
     guarantee: Guarantee
@@ -115,7 +116,7 @@ def statement_text(manifest: Manifest) -> str:
         "day": "Identifiers are random; the trips of one person on one day share one.",
         "user": "Identifiers are random; all trips of one person share one.",
     }
-    if manifest.kind == "trips" and manifest.ids == "pseudonyms":
+    if kind_of(manifest).identifiers and manifest.ids == "pseudonyms":
         lines.append(f"## Identifiers\n\n{linked[manifest.link]}\n")
     lines.append("## Parameters\n\n" + "\n".join(f"- `{name}` = {value}" for name, value in manifest.parameters.items()) + "\n")
     return "\n".join(lines)

@@ -15,9 +15,8 @@ from murmurate.core.ledger import Ledger
 from murmurate.core.parameters import whole
 from murmurate.custody import door
 from murmurate.demo import City, city
-from murmurate.judging.attacking import attack
 from murmurate.judging.review import review, write_json
-from murmurate.judging.scoring import Evaluation, evaluate, evaluate_network
+from murmurate.judging.scoring import Evaluation
 from murmurate.mechanisms import NAMES, example, mechanism_class
 from murmurate.releases.folder import new_folder
 from murmurate.report.compare import Entry, write_comparison
@@ -44,7 +43,7 @@ METRICS = (
     "day_visits",
     "day_mobility",
 )
-"""A demo's worth of them: every family, nothing slow."""
+"""The metrics of trips that a demo takes: every family, nothing slow. Of other kinds of release it takes all."""
 
 REPORT = "report.html"
 
@@ -131,17 +130,14 @@ def _show(town: City, folder: Path, seed: int, cell_m: float, name: str) -> Entr
             accept_no_guarantee=True,
             rng=noise.seeded(seed),
         )
-        seen = review(made.folder, town.trips, ledger=ledger)
+        seen = review(made, town.trips, ledger=ledger)
+    kind = made.kind
     evaluation, attacked = Evaluation((), {}), None
-    if made.manifest.kind == "trips":
-        grid = town.grid(cell_m)
-        evaluation = evaluate(
-            seen.released, seen.original, grid=grid, pairing=seen.pairing, metrics=METRICS, workers=1, seed=seed
-        )
-        attacked = attack(seen.released, seen.original, pairing=seen.pairing, seed=seed)
-    elif made.manifest.kind == "network":
-        evaluation = evaluate_network(seen.network, seen.original)
-        attacked = attack(seen.network, seen.original, seed=seed)
+    if kind.scores:
+        chosen = [metric for metric in METRICS if metric in kind.scores] or None
+        evaluation = seen.evaluate(grid=town.grid(cell_m), metrics=chosen, workers=1, seed=seed)
+    if kind.attacks:
+        attacked = seen.attack(seed=seed)
     pages, base = folder / "reports", _base(town)
     write_report(pages / f"{name}.html", seen, evaluation, base=base)
     write_report(pages / f"{name}-public.html", seen, evaluation, base=base, public=True)

@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from murmurate.judging.scoring import compare
 from murmurate.judging.study import cell as cells
 from murmurate.judging.study import read_spec
 from murmurate.judging.study.cell import _releases, _statistics, run_cell
 from murmurate.judging.study.datasets import load
 from murmurate.judging.study.grid import expand
 from murmurate.metrics import METRICS, measure
+from murmurate.metrics.compare import compare
 
 BY_TRIP = [name for name, found in METRICS.items() if found.by_trip]
 

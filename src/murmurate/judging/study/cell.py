@@ -17,11 +17,11 @@ from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.custody.door import rehearse
 from murmurate.errors import InputError, MurmurateError
-from murmurate.judging.scoring import compare
 from murmurate.judging.study.datasets import Dataset, load
 from murmurate.judging.study.grid import ORIGINAL, Cell, mechanism_of
 from murmurate.metrics import measure, metric
 from murmurate.metrics.bootstrap import STATISTICS
+from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import Comparison, NotMeasurable, Side
 from murmurate.metrics.hausdorff import SAMPLED, nearest
 

@@ -17,8 +17,8 @@ from murmurate.core.space import Integers, Space
 from murmurate.core.trips import Identity, Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.ingest.segment import drop_brief, drop_single_visits
-from murmurate.judging.scoring import compare
 from murmurate.judging.study.spec import DatasetSpec
+from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import Side
 from murmurate.spaces import Grid, Plane, parse
 
