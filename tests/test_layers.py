@@ -49,12 +49,12 @@ def rooms_imported(source: str, package: tuple[str, ...]) -> set[str]:
 
 
 def violations(imports: dict[str, set[str]]) -> list[str]:
-    wrong = []
-    for room, others in imports.items():
-        for other in others - {room}:
-            if LEVEL[other] > LEVEL[room] or {room, other} == APART:
-                wrong.append(f"{room} imports {other}")
-    return wrong
+    return [
+        f"{room} imports {other}"
+        for room, others in imports.items()
+        for other in sorted(others - {room})
+        if LEVEL[other] > LEVEL[room] or {room, other} == APART
+    ]
 
 
 def imports_of_the_house() -> dict[str, set[str]]:

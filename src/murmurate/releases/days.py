@@ -7,6 +7,7 @@ length or duration of such a trip says nothing.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from typing import ClassVar
 
 from murmurate.releases.trips import TripsKind
 
@@ -16,7 +17,7 @@ class Days(TripsKind):
 
     name = "days"
     written_as = "trips"
-    headline = {  # noqa: RUF012  read only
+    headline: ClassVar[Mapping[str, str]] = {
         "day_visits.kl": "Whole days: difference of visits, busiest place first",
         "day_visits.top50_coverage": "Whole days: kept of the 50 most visited cells",
         "day_mobility.visits_similarity": "Whole days: likeness of visits by part of the day",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
@@ -23,7 +24,7 @@ class Links(Kind):
 
     name = "network"
     figures = ("traffic",)
-    headline = {  # noqa: RUF012  read only
+    headline: ClassVar[Mapping[str, str]] = {
         "network_length.lost": "Roads lost, by length",
         "network_length.invented": "Roads invented, by length",
         "network_links.correlation": "Correlation of the traffic of links",

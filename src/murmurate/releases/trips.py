@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
@@ -19,7 +20,7 @@ class TripsKind(Kind):
     name = "trips"
     identifiers = True
     figures = ("maps", "distributions", "lives")
-    headline = {  # noqa: RUF012  read only
+    headline: ClassVar[Mapping[str, str]] = {
         "visits.jsd": "Difference of the maps of visits",
         "od_emd": "Flows misplaced by, hour by hour",
         "od_emd_whole": "Flows misplaced by, whole day",
