@@ -6,12 +6,14 @@ Everything here is for the custodian. Nothing is charged, the ledger notes that 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from murmurate.core.ledger import Ledger
 from murmurate.core.mechanism import Payload
@@ -23,6 +25,7 @@ from murmurate.judging.attacking import Attacked, attack_release
 from murmurate.judging.scoring import Evaluation, score_release
 from murmurate.releases import kind_of_data
 from murmurate.releases.folder import Release, open_release
+from murmurate.spaces.grid import Grid
 
 Released = Release | Trips | Payload | str | Path
 """A release, its folder, or bare data: trips, or what a mechanism returned."""
@@ -97,20 +100,27 @@ def evaluate(
     ledger: Ledger | None = None,
     force: bool = False,
     space: Space | None = None,
-    **options: Any,
+    metrics: Sequence[str] | None = None,
+    grid: Grid | None = None,
+    pairing: ArrayLike | None = None,
+    workers: int = 2,
+    seed: int = 0,
 ) -> Evaluation:
     """Score a release (its folder, or bare data) against its originals by every metric that they allow. Internal.
 
-    Options: `metrics` (names; default: all that read this kind of release), `workers`, `seed` (fixes what is sampled, so that
-    scores repeat); of trips also `grid`, which is what cells mean (default: the release's own, then the originals', then one
-    of 250 m over the originals), and of bare trips `pairing`: `pairing[k]` is the position of the original of released trip
-    k (-1 for none). `space` tells where places are, where the release itself cannot.
+    `metrics` names some of those that read this kind of release (default: all). `grid` is what cells mean for trips (default:
+    the release's own, then the originals', then one of 250 m over the originals). `pairing[k]` is the position of the original
+    of released trip k, -1 for none (default: what was kept beside the ledger). `seed` fixes what is sampled, so that scores
+    repeat. `space` tells where places are, where the release itself cannot.
 
     >>> table = pl.DataFrame({"uid": [1, 1, 1], "tid": [1, 1, 1], "lat": [60.1, 60.11, 60.12], "lng": [24.9, 24.9, 24.92]})
     >>> evaluation = evaluate(Trips(table), Trips(table), metrics=["visits", "duration"])
     >>> evaluation["visits.jsd"].value, evaluation.skipped["duration"]
     (0.0, 'the released trips have no timestamps')
     """
+    options: dict[str, Any] = {"metrics": metrics, "grid": grid, "workers": workers, "seed": seed}
+    if pairing is not None:
+        options["pairing"] = pairing
     if isinstance(release, (Release, str, Path)):
         return review(release, against, ledger=ledger, force=force, space=space).evaluate(**options)
     return score_release(kind_of_data(release), release, against, **options)
@@ -123,21 +133,27 @@ def attack(
     ledger: Ledger | None = None,
     force: bool = False,
     space: Space | None = None,
-    **options: Any,
+    attacks: Sequence[str] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    pairing: ArrayLike | None = None,
+    seed: int = 0,
 ) -> Attacked:
     """Run every attack that the data allow on a release (its folder, or bare data) made from these originals. Internal.
 
-    Options: `attacks` (names; default: all that read this kind of release), `options` (keyword options of single attacks by
-    name), `seed`, and of bare trips `pairing`, as for `evaluate`.
+    `attacks` names some of those that read this kind of release (default: all). `options` gives keyword options to single
+    attacks by name. `pairing`, `seed` and `space` are as for `evaluate`.
 
     >>> table = pl.DataFrame({"uid": [1, 1, 2, 2], "tid": [1, 1, 2, 2], "lat": [60.1, 60.11, 60.2, 60.21], "lng": [24.9] * 4})
     >>> found = attack(Trips(table), Trips(table), pairing=[0, 1], attacks=["reidentify"])
     >>> found["reidentify.places.top1_k1"].value, found["reidentify.places.top1_k1"].chance
     (1.0, 0.5)
     """
+    given: dict[str, Any] = {"attacks": attacks, "options": options, "seed": seed}
+    if pairing is not None:
+        given["pairing"] = pairing
     if isinstance(release, (Release, str, Path)):
-        return review(release, against, ledger=ledger, force=force, space=space).attack(**options)
-    return attack_release(kind_of_data(release), release, against, **options)
+        return review(release, against, ledger=ledger, force=force, space=space).attack(**given)
+    return attack_release(kind_of_data(release), release, against, **given)
 
 
 def _positions(released: Trips, original: Trips, pairs: pl.DataFrame | None, kept: bool) -> Integers | None:
