@@ -43,7 +43,7 @@ from murmurate.mechanisms.dp_loc import DPLoc, fitting, moves_net
 from murmurate.mechanisms.dp_loc.reading import read
 from murmurate.mechanisms.ngram import NGram
 from murmurate.metrics import measure
-from murmurate.scoring import compare
+from murmurate.metrics.compare import compare
 from murmurate.spaces.grid import Grid
 
 SAN_FRANCISCO = (37.6017, -122.5158, 37.8112, -122.3527)

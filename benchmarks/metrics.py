@@ -21,11 +21,12 @@ import numpy as np
 import polars as pl
 
 from murmurate.core.trips import Trips
+from murmurate.judging.review import evaluate
 from murmurate.metrics import METRICS, measure
+from murmurate.metrics.compare import compare
 from murmurate.metrics.flows import earth_mover_m
 from murmurate.metrics.hausdorff import paired
 from murmurate.metrics.patterns import mine
-from murmurate.scoring import compare, evaluate
 from murmurate.spaces.grid import Grid
 
 BOX = (37.6017, -122.5158, 37.8112, -122.3527)

@@ -34,9 +34,9 @@ import murmurate as mm
 from murmurate import noise
 from murmurate.core.trips import Trips
 from murmurate.ingest.discretise import to_cells
+from murmurate.judging.review import evaluate
 from murmurate.mechanisms import build
 from murmurate.metrics.divergence import jensen_shannon
-from murmurate.scoring import evaluate
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork, match, read_roads
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import polars as pl
 
-from murmurate.study import StudyResult, study
+from murmurate.judging.study import StudyResult, study
 
 STUDIES = Path(__file__).resolve().parent.parent / "studies"
 BUDGETS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0)

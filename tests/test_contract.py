@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from dataclasses import FrozenInstanceError, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -14,13 +16,25 @@ import murmurate as mm
 from exploding import Guarded, TouchedTooEarly
 from murmurate import mechanisms, noise
 from murmurate.core.guarantee import DP, GeoInd, NoGuarantee, Unit, from_json, to_json
-from murmurate.core.manifest import read_manifest
 from murmurate.core.parameters import public_parameters
 from murmurate.core.trips import Trips
 from murmurate.errors import MurmurateError, ParameterError
+from murmurate.releases.manifest import read_manifest
+from murmurate.spaces.road import RoadNetwork
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "mechanisms"
-HEADINGS = ("Claim", "Unit", "Assumptions", "Algorithm", "Cost", "Known weaknesses", "Where we differ from the paper")
+HEADINGS = (
+    "Claim",
+    "Unit",
+    "Assumptions",
+    "Algorithm",
+    "Parameters and commands",
+    "Cost",
+    "Known weaknesses",
+    "Where we differ from the paper",
+)
+SIGN = "Zebedee-"
+"""Begins every uid and tid of the trips whose identifiers must not leave; nothing else says it."""
 
 every_mechanism = pytest.mark.parametrize("name", list(mechanisms.NAMES))
 
@@ -39,6 +53,54 @@ def other_city_trips(city: Any) -> Trips:
 @pytest.fixture
 def make(city: Any) -> Any:
     return lambda name: mechanisms.example(name, city.spaces())
+
+
+def signed(trips: Trips) -> Trips:
+    """The same trips under identifiers that cannot be mistaken for anything else."""
+    names = (pl.format(SIGN + word + "-of-the-roundabout-{}", pl.col(word)).alias(word) for word in ("uid", "tid"))
+    return Trips(trips.table.with_columns(names), trips.space, trips.time_zone)
+
+
+def leaking_files(folder: Path) -> list[str]:
+    """The files of a release in which an identifier of `signed` trips stands, read through whatever packs them."""
+    return [
+        path.relative_to(folder).as_posix()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and SIGN.encode() in unpacked(path) + path.name.encode()
+    ]
+
+
+def unpacked(path: Path) -> bytes:
+    if path.suffix == ".parquet":
+        return pl.read_parquet(path).select(pl.all().cast(pl.String)).write_csv().encode()
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as arrays:
+            return b"".join(array.tobytes() for array in arrays.values())
+    return path.read_bytes()
+
+
+def faults_of_page(page: str) -> list[str]:
+    """Headings that a mechanism's page lacks, or that have nothing below them."""
+    sections = {part.partition("\n")[0].strip(): part.partition("\n")[2] for part in f"\n{page}".split("\n## ")[1:]}
+    missing = [f"no heading {heading!r}" for heading in HEADINGS if heading not in sections]
+    return missing + [f"nothing under {heading!r}" for heading, text in sections.items() if not _says_something(text)]
+
+
+def _says_something(section: str) -> bool:
+    return any(line.strip() and not line.lstrip().startswith("#") for line in section.splitlines())
+
+
+def asserts_something(source: str) -> bool:
+    """Whether every test function of a file asserts, or expects an error."""
+    tests = [
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+    return bool(tests) and all(_asserts(test, source) for test in tests)
+
+
+def _asserts(test: ast.FunctionDef, source: str) -> bool:
+    text = ast.get_source_segment(source, test) or ""
+    return any(isinstance(node, ast.Assert) for node in ast.walk(test)) or "raises(" in text or "assert_" in text
 
 
 def release(mechanism: Any, private: Any, out: Path, **options: Any) -> Any:
@@ -71,8 +133,11 @@ def test_guarantee_follows_from_parameters_alone(name, make):
     guarantee = mechanism.guarantee()
     assert guarantee == mechanism.guarantee()
     assert from_json(json.loads(json.dumps(to_json(guarantee)))) == guarantee
-    rebuilt = mechanisms.build(name, json.loads(json.dumps(public_parameters(mechanism))))
-    assert rebuilt.guarantee() == guarantee
+    plain = json.loads(json.dumps(public_parameters(mechanism)))
+    if isinstance(getattr(mechanism, "space", None), RoadNetwork):  # its words name a file; the network itself is given
+        assert plain["space"] == mechanism.space.spec()
+        plain["space"] = mechanism.space
+    assert mechanisms.build(name, plain).guarantee() == guarantee
 
 
 @every_mechanism
@@ -143,10 +208,8 @@ def test_same_rng_same_output(name, make, city, tmp_path):
 
 @every_mechanism
 def test_originals_do_not_leave(name, make, city, tmp_path):
-    folder = release(make(name), city.trips, tmp_path / "out").folder
-    content = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
-    for uid in city.trips.user_ids.cast(pl.String).to_list()[:5]:
-        assert str(uid).encode() not in content or len(str(uid)) < 4
+    folder = release(make(name), signed(city.trips), tmp_path / "out").folder
+    assert leaking_files(folder) == []
     path = folder / "data.parquet"
     if path.exists():
         assert set(pl.read_parquet_schema(path)) <= {"uid", "tid", *mechanisms.mechanism_class(name).emits}
@@ -161,12 +224,16 @@ def test_a_release_verifies(name, make, city, tmp_path):
 
 
 @every_mechanism
-def test_has_its_page_and_its_tests(name):
-    page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
-    missing = [heading for heading in HEADINGS if f"## {heading}" not in page]
-    assert missing == []
-    tests = list((Path(__file__).parent / "mechanisms").glob(f"test_{name}*.py"))
-    assert tests or (Path(__file__).parent / "mechanisms" / name).is_dir()
+def test_has_its_page(name):
+    assert faults_of_page((DOCS / f"{name}.md").read_text(encoding="utf-8")) == []
+
+
+@every_mechanism
+def test_has_its_tests(name):
+    folder = Path(__file__).parent / "mechanisms"
+    files = [*folder.glob(f"test_{name}*.py"), *(folder / name).glob("test_*.py")]
+    assert files
+    assert [path.name for path in files if not asserts_something(path.read_text(encoding="utf-8"))] == []
 
 
 @every_mechanism
@@ -217,6 +284,48 @@ def test_carried_columns_are_dropped_whatever_a_mechanism_returns(city, tmp_path
     private = city.trips.with_columns({"secret": ["x"] * city.trips.n_points})
     folder = release(Leaky(), private, tmp_path / "out").folder
     assert pl.read_parquet(folder / "data.parquet").columns == ["uid", "tid", "lat", "lng"]
+
+
+@dataclass(frozen=True)
+class UidTable:
+    """A payload that names people, packed so that the bytes of the file do not show it."""
+
+    kind: ClassVar[str] = "uids"
+    uids: pl.Series
+
+    def write(self, folder):
+        pl.DataFrame({"who": self.uids}).write_parquet(folder / "who.parquet", compression="zstd")
+
+
+class Naming(Leaky):
+    """Publishes who was there."""
+
+    def statement(self):
+        return ()
+
+    def apply(self, private, rng):
+        return UidTable(private.table["uid"])
+
+
+def test_identifiers_that_leave_are_caught(city, tmp_path):
+    named = release(Naming(), signed(city.trips), tmp_path / "named").folder
+    assert leaking_files(named) == ["who.parquet"]
+    kept = release(Leaky(), signed(city.trips), tmp_path / "kept", keep_ids=True).folder
+    assert leaking_files(kept) == ["data.parquet"]
+    assert leaking_files(release(Leaky(), signed(city.trips), tmp_path / "renamed").folder) == []
+
+
+def test_a_page_without_words_is_caught():
+    whole = "# x\n" + "".join(f"\n## {heading}\nWords.\n" for heading in HEADINGS)
+    assert faults_of_page(whole) == []
+    assert faults_of_page(whole.replace("## Cost\nWords.\n", "## Cost\n\n### Part\n")) == ["nothing under 'Cost'"]
+    assert faults_of_page(whole.replace("## Claim\n", "## Claims\n")) == ["no heading 'Claim'"]
+
+
+@pytest.mark.parametrize("source", ["", "def test_x():\n    release()", "def test_x():\n    assert 1\ndef test_y():\n    pass"])
+def test_a_test_file_without_an_assertion_is_caught(source):
+    assert not asserts_something(source)
+    assert asserts_something("def test_x():\n    assert release()")
 
 
 def test_no_guarantee_needs_acceptance(city, tmp_path):

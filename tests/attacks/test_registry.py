@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from murmurate.attacking import attack
 from murmurate.attacks import NAMES, attack_function
 from murmurate.errors import InputError, ParameterError
+from murmurate.judging.review import attack
 from small_town import town
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "attacks.md"

@@ -11,7 +11,7 @@ from murmurate.core.trips import Trips
 from murmurate.ingest.discretise import to_cells
 from murmurate.mechanisms.dp_loc import DPLoc
 from murmurate.metrics import measure
-from murmurate.scoring import compare
+from murmurate.metrics.compare import compare
 from murmurate.spaces.grid import Grid
 
 GRID = Grid(37.6017, -122.5158, 37.8112, -122.3527, 500)

@@ -19,7 +19,6 @@ from murmurate.mechanisms.flock.road_places import Kerbs, grid_over
 from murmurate.mechanisms.flock.road_ways import groups_of
 from murmurate.mechanisms.flock.rounds import LINKS_SHARE
 from murmurate.spaces.grid import Grid
-from murmurate.spaces.road import network
 from road_town import grid_town
 from town_traffic import traffic
 
@@ -146,7 +145,6 @@ def test_a_model_is_sampled_where_the_network_file_is_not(tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     ledger = mm.Ledger(f"sqlite:///{tmp_path}/l.db")
     made = mm.fit(mechanism(), cars, ledger=ledger, out=tmp_path / "model")
-    monkeypatch.setattr(network, "_SEEN", {})
     drawn = mm.sample(made.folder, n_out=20, out=tmp_path / "drawn")
     assert pl.read_parquet(drawn.folder / "data.parquet")["tid"].n_unique() == 20
 

@@ -11,9 +11,10 @@ import pytest
 from scipy.spatial.distance import jensenshannon, pdist
 
 from murmurate.core.trips import Trips
+from murmurate.judging.review import evaluate
 from murmurate.metrics.adatrace import _cell_strings, adatrace_query, kendall
+from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import Side, to_metres
-from murmurate.scoring import compare, evaluate
 from small_town import GRID
 
 

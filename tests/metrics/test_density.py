@@ -9,9 +9,10 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy
 
 from murmurate.core.trips import Trips
+from murmurate.judging.review import evaluate
+from murmurate.metrics.compare import compare
 from murmurate.metrics.density import range_queries
 from murmurate.metrics.divergence import jensen_shannon, kullback_leibler, matched_counts, total_variation
-from murmurate.scoring import compare, evaluate
 from small_town import GRID
 
 

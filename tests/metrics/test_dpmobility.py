@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy
 
-from murmurate.scoring import evaluate
+from murmurate.judging.review import evaluate
 from small_town import GRID
 
 

@@ -12,8 +12,8 @@ from murmurate import engine
 from murmurate.core import progress
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
-from murmurate.metrics import METRICS
-from murmurate.scoring import evaluate
+from murmurate.judging.review import evaluate
+from murmurate.metrics import metrics_of
 from murmurate.spaces import Grid, Plane
 from small_town import GRID, drawn, scrambled, town
 
@@ -37,7 +37,7 @@ def test_infinite_scores_become_null(original):
 def test_everything_runs_with_a_pairing_and_workers(original, noise):
     one = evaluate(noise, original, pairing=np.arange(noise.n_trips), workers=1)
     assert all(name.startswith("day_") for name in one.skipped)  # whole days are not in these trips
-    assert {score.name.split(".")[0] for score in one} | set(one.skipped) == set(METRICS)
+    assert {score.name.split(".")[0] for score in one} | set(one.skipped) == set(metrics_of("trips"))
 
 
 def test_workers_change_nothing(monkeypatch):

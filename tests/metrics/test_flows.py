@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
+from murmurate.judging.review import evaluate
+from murmurate.metrics.compare import compare
 from murmurate.metrics.flows import earth_mover_m, od_emd, od_emd_whole
-from murmurate.scoring import compare, evaluate
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,9 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from murmurate.judging.review import evaluate
+from murmurate.metrics.compare import compare
 from murmurate.metrics.hausdorff import nearest, paired
-from murmurate.scoring import compare, evaluate
 from murmurate.spaces.sphere import METRES_PER_DEGREE
 
 

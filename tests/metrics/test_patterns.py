@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import merge_repeats
 from murmurate.metrics.patterns import mine, number_keys, rank, top_patterns
-from murmurate.scoring import compare
 
 
 def strings(lines):

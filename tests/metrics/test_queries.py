@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import NotMeasurable
 from murmurate.metrics.queries import SANITY_BOUND, _between, _rectangles, od_queries
-from murmurate.scoring import compare
 from small_town import GRID
 
 

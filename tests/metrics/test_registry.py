@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from murmurate.errors import ParameterError
-from murmurate.metrics import METRICS, measure, metric
-from murmurate.scoring import compare
+from murmurate.metrics import METRICS, measure, metric, metrics_of
+from murmurate.metrics.compare import compare
 from small_town import GRID
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 
-OF_TRIPS = [name for name in METRICS if METRICS[name].module != "semantics"]
+OF_TRIPS = [name for name in metrics_of("trips") if not name.startswith("day_")]
 """The others need whole days; tests/metrics/test_semantics.py holds them to the same."""
 
 BELOW_ONE = {"adatrace_kendall"}
@@ -77,7 +77,7 @@ def test_scores_are_named_by_their_metric_and_repeat(name, original, noise):
             assert score.low <= score.high
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", metrics_of("trips"))
 def test_every_metric_has_an_entry_that_says_what_it_is(name):
     entries = dict(re.findall(r"^### `(\w+)`.*?\n(.*?)(?=^##|\Z)", DOCS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
     assert name in entries, f"docs/metrics.md has no entry for {name}"
@@ -86,7 +86,16 @@ def test_every_metric_has_an_entry_that_says_what_it_is(name):
 
 
 def test_no_entry_is_left_of_a_metric_that_is_gone():
-    assert set(re.findall(r"^### `(\w+)`", DOCS.read_text(encoding="utf-8"), re.MULTILINE)) == set(METRICS)
+    assert set(re.findall(r"^### `(\w+)`", DOCS.read_text(encoding="utf-8"), re.MULTILINE)) == set(metrics_of("trips"))
+
+
+@pytest.mark.parametrize("name", metrics_of("network"))
+def test_every_metric_of_networks_has_a_row(name):
+    assert f"| `{name}." in DOCS.read_text(encoding="utf-8"), f"docs/metrics.md has no row for {name}"
+
+
+def test_every_metric_reads_one_kind_of_release():
+    assert set(METRICS) == set(metrics_of("trips")) | set(metrics_of("network"))
 
 
 def test_an_unknown_metric_is_answered_with_the_nearest():

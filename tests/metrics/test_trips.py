@@ -10,8 +10,8 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 
 from murmurate.core.trips import Trips
+from murmurate.judging.review import evaluate
 from murmurate.metrics.comparison import Side
-from murmurate.scoring import evaluate
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.sphere import METRES_PER_DEGREE
 

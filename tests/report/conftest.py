@@ -6,14 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from murmurate import door, noise
-from murmurate.attacking import attack
+from murmurate import noise
 from murmurate.core.ledger import Ledger
+from murmurate.custody import door
 from murmurate.demo import city
+from murmurate.judging.review import attack, evaluate, review
 from murmurate.mechanisms.geoind import GeoIndistinguishability
 from murmurate.report.ground import BaseMap
-from murmurate.review import review
-from murmurate.scoring import evaluate
 
 METRICS = ["length", "duration", "speed", "trip_size", "visits", "od_emd", "od_matrix", "top_places", "point_displacement"]
 

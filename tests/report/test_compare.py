@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from murmurate.core.release import Release
 from murmurate.core.score import Score
 from murmurate.errors import InputError
+from murmurate.judging.scoring import Evaluation
+from murmurate.releases.folder import Release
 from murmurate.report.compare import Entry, attack_table, score_tables, write_comparison
-from murmurate.scoring import Evaluation
 
 
 def entry(judged, name, scores=(), attacks=(), kind="trips"):
@@ -40,9 +40,11 @@ def test_whole_days_have_a_table_of_their_own(judged):
     alike = Score(name="day_mobility.moves_similarity", value=0.8, better="higher")
     longer = Score(name="duration.relative_mean_change", value=200.0, better="lower")
     moved = Score(name="point_displacement.average.mean", value=9.0, better="lower")
-    trips, days = score_tables([entry(judged, "lives", [longer, alike]), entry(judged, "linked", [longer, alike, moved])])
-    assert [item.name for item in days.entries] == ["lives"] and len(days.rows) == 1, "durations of trips say nothing of days"
-    assert [item.name for item in trips.entries] == ["linked"]
+    trips, days = score_tables([entry(judged, "plausible", [longer, alike]), entry(judged, "geoind", [longer, alike, moved])])
+    assert [item.name for item in days.entries] == ["plausible"] and len(days.rows) == 1, (
+        "durations of trips say nothing of days"
+    )
+    assert [item.name for item in trips.entries] == ["geoind"]
 
 
 def test_attacks_are_best_near_chance(judged):

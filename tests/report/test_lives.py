@@ -9,9 +9,9 @@ import pytest
 
 from murmurate.mechanisms.plausible.model import as_trips
 from murmurate.metrics import measure
+from murmurate.metrics.compare import compare
 from murmurate.report.lives import BASELINES, USAGES, are_days, lives, similarity_charts, usage_map, visit_chart
 from murmurate.report.view import View
-from murmurate.scoring import compare
 from plausible_days import GRID, made_days, trips_of
 
 ORIGINAL = trips_of(made_days(40, 3, seed=2))

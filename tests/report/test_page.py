@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from murmurate.core.guarantee import NoGuarantee
-from murmurate.core.release import Release
 from murmurate.errors import OutputError
+from murmurate.judging.review import Review
+from murmurate.judging.scoring import Evaluation
+from murmurate.releases.folder import Release
 from murmurate.report.maps import atlas
 from murmurate.report.page import write_attack_report, write_report
-from murmurate.review import Review
-from murmurate.scoring import Evaluation
 
 OUTSIDE = re.compile(r"(?:src|href|url|xlink:href|action|srcset)\s*[=(]\s*[\"']?\s*(?:https?:)?//", re.IGNORECASE)
 

@@ -10,15 +10,20 @@ from murmurate import mechanisms
 from murmurate.core.guarantee import DP, GeoInd, KAnonymity, NoGuarantee, PlausibleDeniability, Unit
 from murmurate.core.score import Score
 from murmurate.metrics import METRICS
+from murmurate.releases import KINDS, kind_named
 from murmurate.report.score_rows import attacks, families, key_rows, number, row
 from murmurate.report.weaknesses import known_weaknesses, spans
-from murmurate.report.words import DAY_KEY_WORDS, FAMILIES, KEY_WORDS, MEANINGS, short_promise
+from murmurate.report.words import FAMILIES, MEANINGS, short_promise
 
 
 def test_every_metric_has_its_words():
     assert set(MEANINGS) == set(METRICS), "a metric needs one line of plain words in report/words.py"
     assert all(meaning.title and meaning.asks and meaning.good for meaning in MEANINGS.values())
-    assert {name.split(".")[0] for name in (*KEY_WORDS, *DAY_KEY_WORDS)} <= set(METRICS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_scores_of_a_kind_are_measured_of_it(kind):
+    assert {name.split(".")[0] for name in kind_named(kind).headline} <= set(kind_named(kind).scores)
 
 
 def test_every_family_is_named(judged):
@@ -78,7 +83,7 @@ def test_a_family_nobody_named_is_shown_all_the_same():
 
 def test_key_scores_come_in_their_order_and_without_what_is_not_a_number():
     scores = [Score(name="trip_size", value=0.1), Score(name="visits.jsd", value=0.2), Score(name="od_emd", value=math.nan)]
-    assert [item.name for item in key_rows(scores)] == ["visits.jsd", "trip_size"]
+    assert [item.name for item in key_rows(scores, kind_named("trips"))] == ["visits.jsd", "trip_size"]
 
 
 def test_attacks_stand_beside_chance(judged):

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from murmurate.judging.study import study
 from murmurate.report.study import study_page, write_study_report
-from murmurate.study import study
 
 SPEC = {
     "name": "page <b>",

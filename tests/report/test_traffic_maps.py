@@ -8,11 +8,11 @@ import pytest
 
 import murmurate as mm
 from murmurate import noise
+from murmurate.judging.review import review
 from murmurate.mechanisms.od_successive import ODSuccessive
 from murmurate.report.compare import Entry, write_comparison
 from murmurate.report.page import write_report
 from murmurate.report.traffic_maps import network_view, overlap, traffic_atlas
-from murmurate.review import review
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.grid import Grid

@@ -1,5 +1,7 @@
 """The words of --space."""
 
+import pickle
+
 import pytest
 
 from murmurate.errors import InputError, ParameterError
@@ -41,13 +43,21 @@ def test_a_road_file_is_read_and_a_missing_one_named(tmp_path):
         parse(f"road:{tmp_path / 'roads.graphml'}")
 
 
-def test_a_network_is_found_again_by_its_spec_and_a_changed_file_is_refused(tmp_path, monkeypatch):
-    first, second = grid_town(3), grid_town(4)
-    assert parse(first.spec()) is first
+def test_a_network_is_read_by_its_spec_where_its_file_is_and_a_changed_file_is_refused(tmp_path, monkeypatch):
+    network = grid_town(4)
     monkeypatch.chdir(tmp_path)
-    save(second, tmp_path / "town.npz")
-    assert parse(f"road:town.npz#{second.fingerprint[:16]}").n_links == second.n_links
+    save(network, tmp_path / "town.npz")
+    assert parse(f"road:town.npz#{network.fingerprint[:16]}").n_links == network.n_links
     with pytest.raises(ParameterError, match="another network"):
         parse("road:town.npz#0123456789abcdef")
     kept = parse("road:town.npz")
     assert str(tmp_path) not in kept.spec()
+
+
+def test_telling_a_spec_does_not_make_a_network_known(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    network = grid_town(3)
+    with pytest.raises(InputError, match=r"(?s)built in memory .*--space road:FILE"):
+        parse(network.spec())
+    again = pickle.loads(pickle.dumps(network))
+    assert again.spec() == network.spec() and again.n_links == network.n_links

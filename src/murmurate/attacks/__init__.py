@@ -7,25 +7,37 @@ note says what the adversary knows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
+from dataclasses import dataclass
 from typing import Any
 
-from murmurate.core.parameters import closest
-from murmurate.errors import ParameterError
+from murmurate.core.registry import Entry, Registry
 
-NAMES: dict[str, str] = {
-    "average": "murmurate.attacks.average:average",
-    "reidentify": "murmurate.attacks.reidentify:reidentify",
-    "reconstruct": "murmurate.attacks.reconstruct:reconstruct",
-    "localise": "murmurate.attacks.localise_pool:localise",
-}
+
+@dataclass(frozen=True)
+class Attack(Entry):
+    """Where an attack lives, and which kinds of release it reads."""
+
+    reads: tuple[str, ...] = ("trips",)
+
+
+NAMES: Registry[Attack] = Registry(
+    "attack",
+    {
+        "average": Attack("murmurate.attacks.average:average"),
+        "reidentify": Attack("murmurate.attacks.reidentify:reidentify"),
+        "reconstruct": Attack("murmurate.attacks.reconstruct:reconstruct", reads=("trips", "network")),
+        "localise": Attack("murmurate.attacks.localise_pool:localise"),
+    },
+)
 """Registry name -> module:function. One line an attack, one entry each in docs/attacks.md."""
 
 
 def attack_function(name: str) -> Callable[..., Any]:
     """The function behind a name; an unknown name is answered with the nearest known one."""
-    if name not in NAMES:
-        raise ParameterError(f"no attack is called {name!r}; there are {', '.join(NAMES)}.{closest(name, NAMES)}")
-    module, _, attribute = NAMES[name].partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), attribute)
+    found: Callable[..., Any] = NAMES.load(name)
     return found
+
+
+def attacks_of(kind: str) -> tuple[str, ...]:
+    """The names of the attacks that read this kind of release."""
+    return tuple(name for name, found in NAMES.items() if kind in found.reads)

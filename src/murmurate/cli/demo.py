@@ -13,7 +13,7 @@ import typer
 from murmurate.cli.show import table, working
 
 if TYPE_CHECKING:
-    from murmurate.tour import Tour
+    from murmurate.report.tour import Tour
 
 
 def demo(
@@ -26,7 +26,7 @@ def demo(
 ) -> None:
     """Build a city, run every mechanism on it, judge them all and write one report to look at."""
     from murmurate.mechanisms import NAMES
-    from murmurate.tour import tour
+    from murmurate.report.tour import tour
 
     with working(), _lines_where_nobody_sees_bars(("building the city", *(only or NAMES))):
         done = tour(out, people=people, days=days, only=only, seed=seed, workers=workers)

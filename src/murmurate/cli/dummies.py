@@ -19,15 +19,14 @@ def pool(
     out: Annotated[Path, typer.Option("--out", help="The file to write; it must not exist.")],
 ) -> None:
     """Pack a release of days into a file for phones, about 15 bytes a day."""
-    from murmurate.core.release import open_release
-    from murmurate.dummies import Pool
     from murmurate.errors import OutputError
-    from murmurate.spaces import parse
+    from murmurate.mechanisms.plausible.dummies import Pool
+    from murmurate.releases.folder import open_release
 
     if out.exists():
         raise OutputError(f"{out} exists already; name a new file with --out.")
     with working():
-        packed = Pool.of(open_release(release, parse_space=parse).trips)
+        packed = Pool.of(open_release(release, read_space=True).trips)
         try:
             size = packed.save(out)
         except OSError as error:
@@ -50,8 +49,8 @@ def at(
     """The places to send now: the true one and the fakes', centres of cells, in an order that tells nothing."""
     from datetime import UTC, datetime
 
-    from murmurate.dummies import Pool, choose
     from murmurate.errors import ParameterError
+    from murmurate.mechanisms.plausible.dummies import Pool, choose
 
     try:
         when = datetime.now(UTC) if time is None else datetime.fromisoformat(time)

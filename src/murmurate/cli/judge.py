@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmurate.cli.choices import Columns, Layout, LedgerUrl, LocalZone, Zone, open_ledger, read_private
+from murmurate.cli.choices import Columns, Layout, LedgerUrl, LocalZone, SpaceSpec, Zone, open_ledger, read_private
 from murmurate.cli.show import table, working
 
 if TYPE_CHECKING:
@@ -36,11 +36,13 @@ def evaluate(
     time_zone: Zone = None,
     local_zone: LocalZone = None,
     column: Columns = None,
+    space: SpaceSpec = None,
 ) -> None:
     """Score a release against its originals; scores and report are internal."""
-    from murmurate.core.internal import Internal
+    from murmurate.custody.internal import Internal
+    from murmurate.judging.review import review, write_json
     from murmurate.report.page import write_report
-    from murmurate.review import review, write_json
+    from murmurate.spaces import parse
 
     with working(), open_ledger(ledger) as book:
         found = review(
@@ -48,6 +50,7 @@ def evaluate(
             read_private(against, layout=layout, time_zone=time_zone, column=column, local_zone=local_zone),
             ledger=book,
             force=force,
+            space=parse(space) if space else None,
         )
         result = found.evaluate(metrics=metric, workers=workers)
         internal = Internal(book, found.release.manifest.release_id).make()
@@ -81,11 +84,13 @@ def attack(
     time_zone: Zone = None,
     local_zone: LocalZone = None,
     column: Columns = None,
+    space: SpaceSpec = None,
 ) -> None:
     """Attack a release as an adversary would; results are internal."""
-    from murmurate.core.internal import Internal
+    from murmurate.custody.internal import Internal
+    from murmurate.judging.review import review, write_json
     from murmurate.report.page import write_attack_report
-    from murmurate.review import review, write_json
+    from murmurate.spaces import parse
 
     with working(), open_ledger(ledger) as book:
         found = review(
@@ -93,6 +98,7 @@ def attack(
             read_private(against, layout=layout, time_zone=time_zone, column=column, local_zone=local_zone),
             ledger=book,
             force=force,
+            space=parse(space) if space else None,
         )
         result = found.attack(attacks=only)
         internal = Internal(book, found.release.manifest.release_id).make()

@@ -82,7 +82,7 @@ def plan(
     json: Json = False,
 ) -> None:
     """What a release would cost and how far off it would be; nothing is spent."""
-    from murmurate.cli.recipe import advice, build_mechanism, gather
+    from murmurate.custody.recipes import advice, build_mechanism, gather
 
     recipe = gather(what, settings=settings, space=space, ledger=ledger, population=population)
     mechanism, _ = build_mechanism(recipe)
@@ -159,8 +159,8 @@ def forget(
     ledger: LedgerUrl = None,
 ) -> None:
     """Delete what pairs a release with its originals."""
-    from murmurate.core.internal import Internal
-    from murmurate.core.manifest import read_manifest
+    from murmurate.custody.internal import Internal
+    from murmurate.releases.manifest import read_manifest
 
     release_id = read_manifest(Path(release)).release_id if Path(release).is_dir() else release
     with open_ledger(ledger) as book:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,15 +23,14 @@ from murmurate.cli.choices import (
     open_ledger,
     read_options,
 )
-from murmurate.cli.recipe import Recipe, advice, build_mechanism, gather, parse_settings, parse_value, to_toml
 from murmurate.cli.show import as_json, table, working
+from murmurate.custody.recipes import Recipe, advice, build_mechanism, gather, parse_settings, to_toml
 from murmurate.errors import ParameterError
 
 if TYPE_CHECKING:
     from murmurate.core.guarantee import Guarantee
     from murmurate.core.ledger import Ledger
-    from murmurate.core.release import Release
-    from murmurate.noise import Randomness
+    from murmurate.releases.folder import Release
 
 Source = Annotated[str | None, typer.Option("--in", help="The file, folder or pattern to read.")]
 Out = Annotated[Path | None, typer.Option("--out", help="The folder to make; it must not exist.")]
@@ -88,32 +88,16 @@ def release(
         accept_no_guarantee=accept_no_guarantee,
         read=read_options(layout=layout, time_zone=time_zone, local_zone=local_zone, column=column, strict=strict),
     )
-    mechanism, seed = build_mechanism(recipe)
     if explain:
-        _explain(recipe, mechanism, json)
+        _explain(recipe, build_mechanism(recipe)[0], json)
         return
-    from murmurate import door
-    from murmurate.core.pseudonyms import link_word
-    from murmurate.core.release import check_free
+    from murmurate.custody.releasing import prepare
 
-    target = Path(_given("--out", recipe.out))
-    check_free(target)
     with working():
-        private = _private(recipe, mechanism, workers)
+        prepared = prepare(recipe, workers=workers)
         with open_ledger(recipe.ledger) as book:
-            name = _population(book, private, recipe, mechanism.guarantee(), override_overlap)
-            made = door.release(
-                mechanism,
-                private,
-                ledger=book,
-                out=target,
-                population=name,
-                link=link_word(recipe.link),
-                keep_ids=recipe.keep_ids,
-                accept_no_guarantee=recipe.accept_no_guarantee,
-                rng=_rng(seed),
-                workers=workers,
-            )
+            ask = partial(_ask_for_limit, recipe)
+            made, name = prepared.release(book, ask=ask, override_overlap=override_overlap, workers=workers)
             _announce(made, book, name, json)
 
 
@@ -150,27 +134,13 @@ def fit(
         accept_no_guarantee=accept_no_guarantee,
         read=read_options(layout=layout, time_zone=time_zone, local_zone=local_zone, column=column, strict=strict),
     )
-    mechanism, seed = build_mechanism(recipe)
-    from murmurate import door
-    from murmurate.core.release import check_free
+    from murmurate.custody.releasing import prepare
 
-    target = Path(_given("--out", recipe.out))
-    check_free(target)
     with working():
-        private = _private(recipe, mechanism, workers)
+        prepared = prepare(recipe, workers=workers)
         with open_ledger(recipe.ledger) as book:
-            name = _population(book, private, recipe, mechanism.guarantee(), override_overlap)
-            made = door.fit(
-                mechanism,
-                private,
-                ledger=book,
-                out=target,
-                population=name,
-                accept_no_guarantee=recipe.accept_no_guarantee,
-                resume=resume,
-                rng=_rng(seed),
-                workers=workers,
-            )
+            ask = partial(_ask_for_limit, recipe)
+            made, name = prepared.fit(book, ask=ask, override_overlap=override_overlap, resume=resume, workers=workers)
             _announce(made, book, name, json)
 
 
@@ -181,7 +151,7 @@ def sample(
     json: Json = False,
 ) -> None:
     """Draw trips from a fitted model: free, under the model's own guarantee."""
-    from murmurate import door
+    from murmurate.custody.releasing import sample_model
 
     values = parse_settings(settings or [])
     seed = values.pop("seed", None)
@@ -189,7 +159,7 @@ def sample(
     if values or n_out is None:
         raise ParameterError(f"sample takes --set n_out=N (and seed for demos); got {', '.join(values) or 'no n_out'}.")
     with working():
-        made = door.sample(model, n_out=n_out, out=out, rng=_rng(seed))
+        made = sample_model(model, n_out=n_out, out=out, seed=seed)
     _announce(made, None, None, json)
 
 
@@ -199,7 +169,7 @@ def verify(
     json: Json = False,
 ) -> None:
     """Check hashes, manifest and guarantee of a release, and its debit where a ledger is given."""
-    from murmurate.checking import verify as check
+    from murmurate.judging.checking import verify as check
 
     book = open_ledger(ledger) if ledger else None
     findings = check(folder, ledger=book)
@@ -215,7 +185,7 @@ def list_names(
     json: Json = False,
 ) -> None:
     """What there is to choose from."""
-    from murmurate.listing import names
+    from murmurate.judging.listing import names
 
     rows = names(what)
     if json:
@@ -231,53 +201,10 @@ def add_to(app: typer.Typer) -> None:
     app.command("list")(list_names)
 
 
-def _rng(seed: int | None) -> Randomness | None:
-    from murmurate import noise
-
-    return None if seed is None else noise.seeded(seed)
-
-
-def _private(recipe: Recipe, mechanism: Any, workers: int) -> Any:
-    from murmurate.asking.rounds import is_measured
-    from murmurate.ingest.read import read
-    from murmurate.ingest.stream import scan, worth_streaming
-
-    source = _given("--in", recipe.source)
-    if (mechanism.local or is_measured(mechanism)) and worth_streaming(source, **recipe.read):
-        return scan(source, workers=workers, **recipe.read)
-    return read(source, **recipe.read)
-
-
-def _population(book: Ledger, private: Any, recipe: Recipe, guarantee: Guarantee, override: bool) -> str:
-    """The population of this file, with a limit on what is about to be charged; asked for before anything is written."""
-    from murmurate.errors import UnknownPopulation
-
-    try:
-        known = book.population_of(private.identity, population=recipe.population, create=False)
-    except UnknownPopulation:
-        known = recipe.population if recipe.population in book.populations() else ""
-    limits = {limit.account: limit.amount for limit in book.limits(known)} if known else {}
-    wanted = _limit(recipe.limit, guarantee) if recipe.limit is not None else None
-    if wanted is None and (guarantee.kind, guarantee.unit.name) not in limits and guarantee.kind in ("dp", "geoind"):
-        wanted = _ask_for_limit(book, recipe, guarantee)
-    name = book.population_of(private.identity, population=recipe.population, create=True, override_overlap=override)
-    if wanted is not None:
-        there = limits.get((wanted["kind"], wanted["unit"]))
-        value = wanted.get("epsilon", wanted.get("epsilon_per_m"))
-        if there is not None and (there.epsilon, there.delta) != (value, wanted.get("delta", 0.0)):
-            raise ParameterError(
-                f"population {name!r} has a limit of {there} already; --limit is for a new one. "
-                f"Change it with `murmurate ledger limit {name} ...`, which the history shows."
-            )
-        if there is None:
-            book.limit(name, **wanted)
-    return name
-
-
-def _ask_for_limit(book: Ledger, recipe: Recipe, guarantee: Guarantee) -> dict[str, Any] | None:
+def _ask_for_limit(recipe: Recipe, guarantee: Guarantee) -> dict[str, Any] | None:
     """Scripts that name a ledger keep its limits themselves; everybody else says one now."""
-    if book.purpose == "demo":
-        return None
+    from murmurate.custody.limits import parse_limit
+
     if recipe.ledger is not None:
         typer.echo(
             f"Notice: no limit is set for {guarantee.kind} per {guarantee.unit.name}; see `murmurate ledger limit`.", err=True
@@ -289,32 +216,7 @@ def _ask_for_limit(book: Ledger, recipe: Recipe, guarantee: Guarantee) -> dict[s
             "or name a --ledger whose limits you keep yourself."
         )
     answer = typer.prompt(f"How much may ever be spent on these people ({guarantee.kind}, {guarantee.unit.name})?")
-    return _limit(answer, guarantee)
-
-
-def _limit(text: str, guarantee: Guarantee) -> dict[str, Any]:
-    parts = text.split(":")
-    kind, unit, numbers = (
-        (guarantee.kind, guarantee.unit.name, parts)
-        if len(parts) <= 2 and _is_number(parts[0])
-        else (parts[0], parts[1] if len(parts) > 1 else "", parts[2:])
-    )
-    if not numbers or not all(_is_number(number) for number in numbers) or len(numbers) > 2:
-        raise ParameterError(f"--limit takes a number, number:delta or kind:unit:value[:delta]; got {text!r}.")
-    if kind == "geoind":
-        return {"kind": kind, "unit": unit, "epsilon_per_m": float(numbers[0])}
-    delta = float(numbers[1]) if len(numbers) > 1 else getattr(guarantee, "delta", 0.0)
-    return {"kind": kind, "unit": unit, "epsilon": float(numbers[0]), "delta": delta}
-
-
-def _is_number(text: str) -> bool:
-    return isinstance(parse_value(text), (int, float))
-
-
-def _given(flag: str, value: str | None) -> str:
-    if not value:
-        raise ParameterError(f"{flag} is missing.")
-    return value
+    return parse_limit(answer, guarantee)
 
 
 def _explain(recipe: Recipe, mechanism: Any, json: bool) -> None:

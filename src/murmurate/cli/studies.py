@@ -18,8 +18,8 @@ def study(
     ledger: LedgerUrl = None,
 ) -> None:
     """Run every mechanism with every setting and regress what each costs; nothing is charged, nothing of it leaves."""
+    from murmurate.judging.study import study as run
     from murmurate.report.study import write_study_report
-    from murmurate.study import study as run
 
     with working():
         if ledger is None:

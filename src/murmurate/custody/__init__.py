@@ -1,1 +1,1 @@
-"""Who may spend what on whom: the door, and what command line, Python and web page share."""
+"""Who may spend what: the door, charges, limits, populations and recipes, shared by Python, the command line and pages."""

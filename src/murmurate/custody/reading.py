@@ -16,9 +16,9 @@ from murmurate.asking.rounds import Asking, fitted, is_measured, whole_people
 from murmurate.asking.samples import samples
 from murmurate.core import progress
 from murmurate.core.guarantee import Guarantee
-from murmurate.core.internal import Internal
 from murmurate.core.mechanism import Applied, Payload
 from murmurate.core.trips import Identity, Trips
+from murmurate.custody.internal import Internal
 from murmurate.errors import GuaranteeRefused
 
 

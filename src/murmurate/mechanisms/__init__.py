@@ -3,41 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
-from importlib import import_module
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from murmurate.core.parameters import closest
+from murmurate.core.registry import Entry, Registry
 from murmurate.errors import ParameterError
 from murmurate.spaces import parse
 
-NAMES: dict[str, str] = {
-    "geoind": "murmurate.mechanisms.geoind:GeoIndistinguishability",
-    "geoind_predictive": "murmurate.mechanisms.geoind_predictive:PredictiveGeoIndistinguishability",
-    "geoind_anchors": "murmurate.mechanisms.geoind_anchors:AnchoredGeoIndistinguishability",
-    "k_anonymity": "murmurate.mechanisms.k_anonymity:KAnonymousTrips",
-    "dp_loc": "murmurate.mechanisms.dp_loc:DPLoc",
-    "ngram": "murmurate.mechanisms.ngram:NGram",
-    "flock": "murmurate.mechanisms.flock:Flock",
-    "plausible": "murmurate.mechanisms.plausible:Plausible",
-    "dp_ani": "murmurate.mechanisms.dp_ani:DPANI",
-    "od_successive": "murmurate.mechanisms.od_successive:ODSuccessive",
-    "road_counts": "murmurate.mechanisms.road_counts:RoadCounts",
-}
+
+@dataclass(frozen=True)
+class Listed(Entry):
+    """Where a mechanism lives, and which kind of release it makes where that is finer than the manifest's word."""
+
+    release_kind: str = ""
+
+
+NAMES: Registry[Listed] = Registry(
+    "mechanism",
+    {
+        "geoind": Listed("murmurate.mechanisms.geoind:GeoIndistinguishability"),
+        "geoind_predictive": Listed("murmurate.mechanisms.geoind_predictive:PredictiveGeoIndistinguishability"),
+        "geoind_anchors": Listed("murmurate.mechanisms.geoind_anchors:AnchoredGeoIndistinguishability"),
+        "k_anonymity": Listed("murmurate.mechanisms.k_anonymity:KAnonymousTrips"),
+        "dp_loc": Listed("murmurate.mechanisms.dp_loc:DPLoc"),
+        "ngram": Listed("murmurate.mechanisms.ngram:NGram"),
+        "flock": Listed("murmurate.mechanisms.flock:Flock"),
+        "plausible": Listed("murmurate.mechanisms.plausible:Plausible", release_kind="days"),
+        "dp_ani": Listed("murmurate.mechanisms.dp_ani:DPANI"),
+        "od_successive": Listed("murmurate.mechanisms.od_successive:ODSuccessive"),
+        "road_counts": Listed("murmurate.mechanisms.road_counts:RoadCounts"),
+    },
+)
 """Registry name -> module:class. One line a mechanism."""
 
 
 def mechanism_class(name: str) -> type[Any]:
     """The class behind a name; an unknown name is answered with the nearest known one."""
-    if name not in NAMES:
-        raise ParameterError(f"no mechanism is called {name!r}; there are {', '.join(NAMES)}.{closest(name, NAMES)}")
-    module, _, attribute = NAMES[name].partition(":")
-    found: type[Any] = getattr(import_module(module), attribute)
+    found: type[Any] = NAMES.load(name)
     return found
 
 
 def build(name: str, parameters: Mapping[str, Any]) -> Any:
-    """A mechanism from plain values, as recipes, manifests and `--set` give them."""
+    """A mechanism from plain values, as recipes, manifests and `--set` give them; a space may be given built already."""
     kind = mechanism_class(name)
     known = {field.name: field for field in fields(kind)}
     unknown = [key for key in parameters if key not in known]

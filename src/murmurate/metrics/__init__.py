@@ -2,83 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from murmurate.core.parameters import closest
-from murmurate.errors import ParameterError
+from murmurate.core.registry import Entry, Registry
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from murmurate.core.score import Score
-    from murmurate.metrics.comparison import Comparison
 
 
 @dataclass(frozen=True)
-class Metric:
-    """Where a metric lives and what it cannot do without: pairing, time, or an hour of day."""
+class Metric(Entry):
+    """Where a metric lives, what kind of data it reads, and what it cannot do without: pairing, time, or an hour of day.
 
-    module: str
+    The function takes a comparison (see `Comparable`); its keyword options are the metric's parameters.
+    """
+
     needs: frozenset[str] = frozenset()
+    reads: str = "trips"
+    """The kind of release it measures."""
     parallel: bool = False
     """Whether it takes `workers` and runs its parts on the engine."""
     by_trip: bool = False
     """Whether it is a value of every pair of trips, made into scores by `comparison.summarise`."""
 
-    def function(self, name: str) -> Callable[..., list[Score]]:
-        """The function of a comparison; its keyword options are the metric's parameters."""
-        found: Callable[..., list[Score]] = getattr(import_module(f"murmurate.metrics.{self.module}"), name)
-        return found
+
+class Comparable(Protocol):
+    """A release beside its originals, as the metrics of its kind read them."""
+
+    def missing(self) -> Mapping[str, str]:
+        """What the data lack (pairing, time, hour), each with the sentence that says so."""
+        ...
 
 
-def _metric(module: str, *needs: str, parallel: bool = False, by_trip: bool = False) -> Metric:
-    return Metric(module, frozenset(needs), parallel, by_trip)
+@dataclass(frozen=True)
+class Pair:
+    """What was released beside what it is compared with; nothing is missing."""
+
+    released: object
+    original: object
+
+    def missing(self) -> Mapping[str, str]:
+        return {}
 
 
-METRICS: dict[str, Metric] = {
-    "length": _metric("trips"),
-    "duration": _metric("trips", "time"),
-    "speed": _metric("trips", "time"),
-    "length_change": _metric("trips", "pairing", by_trip=True),
-    "duration_change": _metric("trips", "pairing", "time", by_trip=True),
-    "speed_change": _metric("trips", "pairing", "time", by_trip=True),
-    "point_displacement": _metric("trips", "pairing", by_trip=True),
-    "centroid_displacement": _metric("trips", "pairing", by_trip=True),
-    "trip_size": _metric("trips", "hour"),
-    "hausdorff": _metric("hausdorff", "pairing", by_trip=True),
-    "hausdorff_nearest": _metric("hausdorff"),
-    "od_emd": _metric("flows", "hour", parallel=True),
-    "od_emd_whole": _metric("flows"),
-    "od_matrix": _metric("flows"),
-    "visits": _metric("density"),
-    "counting_queries": _metric("density"),
-    "range_queries": _metric("density"),
-    "od_queries": _metric("queries"),
-    "top_places": _metric("density"),
-    "hot_spots": _metric("density"),
-    "gyration": _metric("density"),
-    "time_of_day": _metric("density", "hour"),
-    "patterns": _metric("patterns"),
-    "patterns_with_single": _metric("patterns"),
-    "patterns_by_trip": _metric("patterns"),
-    "adatrace_query": _metric("adatrace"),
-    "adatrace_kendall": _metric("adatrace"),
-    "adatrace_patterns": _metric("adatrace"),
-    "adatrace_trip": _metric("adatrace"),
-    "adatrace_diameter": _metric("adatrace"),
-    "adatrace_length": _metric("adatrace"),
-    "dpmobility_visits": _metric("dpmobility"),
-    "dpmobility_od": _metric("dpmobility"),
-    "day_visits": _metric("semantics", "time"),
-    "day_time_allocation": _metric("semantics", "time"),
-    "day_mobility": _metric("semantics", "time"),
-    "day_semantics": _metric("semantics", "time"),
-}
+def _metric(module: str, *needs: str, reads: str = "trips", parallel: bool = False, by_trip: bool = False) -> Metric:
+    return Metric(f"murmurate.metrics.{module}", frozenset(needs), reads, parallel, by_trip)
+
+
+METRICS: Registry[Metric] = Registry(
+    "metric",
+    {
+        "length": _metric("trips:length"),
+        "duration": _metric("trips:duration", "time"),
+        "speed": _metric("trips:speed", "time"),
+        "length_change": _metric("trips:length_change", "pairing", by_trip=True),
+        "duration_change": _metric("trips:duration_change", "pairing", "time", by_trip=True),
+        "speed_change": _metric("trips:speed_change", "pairing", "time", by_trip=True),
+        "point_displacement": _metric("trips:point_displacement", "pairing", by_trip=True),
+        "centroid_displacement": _metric("trips:centroid_displacement", "pairing", by_trip=True),
+        "trip_size": _metric("trips:trip_size", "hour"),
+        "hausdorff": _metric("hausdorff:hausdorff", "pairing", by_trip=True),
+        "hausdorff_nearest": _metric("hausdorff:hausdorff_nearest"),
+        "od_emd": _metric("flows:od_emd", "hour", parallel=True),
+        "od_emd_whole": _metric("flows:od_emd_whole"),
+        "od_matrix": _metric("flows:od_matrix"),
+        "visits": _metric("density:visits"),
+        "counting_queries": _metric("density:counting_queries"),
+        "range_queries": _metric("density:range_queries"),
+        "od_queries": _metric("queries:od_queries"),
+        "top_places": _metric("density:top_places"),
+        "hot_spots": _metric("density:hot_spots"),
+        "gyration": _metric("density:gyration"),
+        "time_of_day": _metric("density:time_of_day", "hour"),
+        "patterns": _metric("patterns:patterns"),
+        "patterns_with_single": _metric("patterns:patterns_with_single"),
+        "patterns_by_trip": _metric("patterns:patterns_by_trip"),
+        "adatrace_query": _metric("adatrace:adatrace_query"),
+        "adatrace_kendall": _metric("adatrace:adatrace_kendall"),
+        "adatrace_patterns": _metric("adatrace:adatrace_patterns"),
+        "adatrace_trip": _metric("adatrace:adatrace_trip"),
+        "adatrace_diameter": _metric("adatrace:adatrace_diameter"),
+        "adatrace_length": _metric("adatrace:adatrace_length"),
+        "dpmobility_visits": _metric("dpmobility:dpmobility_visits"),
+        "dpmobility_od": _metric("dpmobility:dpmobility_od"),
+        "day_visits": _metric("semantics:day_visits", "time"),
+        "day_time_allocation": _metric("semantics:day_time_allocation", "time"),
+        "day_mobility": _metric("semantics:day_mobility", "time"),
+        "day_semantics": _metric("semantics:day_semantics", "time"),
+        "network_length": _metric("networks:network_length", reads="network"),
+        "network_links": _metric("networks:network_links", reads="network"),
+        "network_counts": _metric("networks:network_counts", reads="network"),
+        "network_classes": _metric("networks:network_classes", reads="network"),
+        "network_hours": _metric("networks:network_hours", reads="network"),
+        "network_connectivity": _metric("networks:network_connectivity", reads="network"),
+        "network_speeds": _metric("networks:network_speeds", reads="network"),
+    },
+)
 """Name -> where it lives and what it needs. One line a metric, one entry each in docs/metrics.md."""
 
 
-def measure(name: str, comparison: Comparison, *, workers: int = 1, **parameters: object) -> list[Score]:
+def measure(name: str, comparison: Comparable, *, workers: int = 1, **parameters: object) -> list[Score]:
     """The scores of one metric; `NotMeasurable` where the data lack what it needs."""
     from murmurate.metrics.comparison import NotMeasurable  # here, so that listing the names loads no kernels
 
@@ -89,11 +115,15 @@ def measure(name: str, comparison: Comparison, *, workers: int = 1, **parameters
         raise NotMeasurable("; ".join(dict.fromkeys(lacks)))
     if found.parallel:
         parameters["workers"] = workers
-    return found.function(name)(comparison, **parameters)
+    scores: list[Score] = found.load()(comparison, **parameters)
+    return scores
 
 
 def metric(name: str) -> Metric:
     """The metric behind a name; an unknown name is answered with the nearest known one."""
-    if name not in METRICS:
-        raise ParameterError(f"no metric is called {name!r}; there are {', '.join(METRICS)}.{closest(name, METRICS)}")
     return METRICS[name]
+
+
+def metrics_of(kind: str) -> tuple[str, ...]:
+    """The names of the metrics that read this kind of release."""
+    return tuple(name for name, found in METRICS.items() if found.reads == kind)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ from murmurate.core.parameters import whole
 from murmurate.core.score import Better, Score
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError
+from murmurate.metrics import Pair
 from murmurate.spaces.drives import Drives
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
@@ -18,8 +21,23 @@ BUSIEST = 1_000
 TOP = (100, 1_000)
 
 
+@dataclass(frozen=True)
+class Networks(Pair):
+    """Counts of links on both sides, of one network."""
+
+    released: LinkFlows
+    original: LinkFlows
+
+    def __post_init__(self) -> None:
+        mine, theirs = self.released.network, self.original.network
+        if mine.n_links != theirs.n_links or not np.array_equal(mine.link_from, theirs.link_from):
+            raise InputError("the two sides are counted on different networks; match both on the released one.")
+        if not len(self.original.used):
+            raise InputError("the original drives nothing on this network; check that trips and network belong together.")
+
+
 def compare_networks(released: LinkFlows, original: LinkFlows, *, busiest: int = BUSIEST) -> list[Score]:
-    """Every network score of a release against the original's plain counts.
+    """Calculate every network score of a release against the original's plain counts.
 
     >>> import polars as pl
     >>> town = RoadNetwork.from_arrays(node_lat=[0, 0], node_lng=[0, 0.001], link_from=[0], link_to=[1], road_class=[5])
@@ -28,24 +46,21 @@ def compare_networks(released: LinkFlows, original: LinkFlows, *, busiest: int =
     1.0
     """
     whole("busiest", busiest)
-    if released.network.n_links != original.network.n_links or not np.array_equal(
-        released.network.link_from, original.network.link_from
-    ):
-        raise InputError("the two sides are counted on different networks; match both on the released one.")
-    if not len(original.used):
-        raise InputError("the original drives nothing on this network; check that trips and network belong together.")
+    both = Networks(released, original)
     return [
-        *network_length(released, original),
-        *network_links(released, original, busiest=busiest),
-        *network_distributions(released, original),
-        *network_hours(released, original, busiest=busiest),
-        *network_connectivity(released, original),
-        *network_speeds(released, original),
+        *network_length(both),
+        *network_links(both, busiest=busiest),
+        *network_counts(both),
+        *network_classes(both),
+        *network_hours(both, busiest=busiest),
+        *network_connectivity(both),
+        *network_speeds(both),
     ]
 
 
-def network_length(released: LinkFlows, original: LinkFlows) -> list[Score]:
+def network_length(both: Networks) -> list[Score]:
     """Length of the used network over the original's, and the shares that were lost and invented."""
+    released, original = both.released, both.original
     length = original.network.length_m
     mine, theirs = released.totals > 0, original.totals > 0
     whole_km = original.length_km
@@ -66,8 +81,9 @@ def network_length(released: LinkFlows, original: LinkFlows) -> list[Score]:
     return scores
 
 
-def network_links(released: LinkFlows, original: LinkFlows, *, busiest: int = BUSIEST) -> list[Score]:
+def network_links(both: Networks, *, busiest: int = BUSIEST) -> list[Score]:
     """Correlation of link counts on the originals' busiest links, and how many of the top links stay on top."""
+    released, original = both.released, both.original
     truth, found = original.totals, released.totals
     top = _busiest(truth, busiest)
     scores = [
@@ -88,27 +104,28 @@ def network_links(released: LinkFlows, original: LinkFlows, *, busiest: int = BU
     return scores
 
 
-def network_distributions(released: LinkFlows, original: LinkFlows) -> list[Score]:
-    """Wasserstein distances: of the counts of used links over their original mean, and of the road class of traffic."""
-    truth, found = original.totals, released.totals
+def network_counts(both: Networks) -> list[Score]:
+    """Wasserstein distance of the counts of used links, over their original mean."""
+    truth, found = both.original.totals, both.released.totals
     mean = float(truth[truth > 0].mean())
-    counts = _wasserstein(found[found > 0], truth[truth > 0]) / mean if (found > 0).any() else 1.0
+    away = _wasserstein(found[found > 0], truth[truth > 0]) / mean if (found > 0).any() else 1.0
+    return [_score("network_counts.wasserstein", away, "lower", note="in units of the original's mean count")]
+
+
+def network_classes(both: Networks) -> list[Score]:
+    """Wasserstein distance of the road class of traffic."""
     classes = np.arange(1, 6)
-    shares = [
-        np.bincount(original.network.road_class.astype(np.int64), weights=side, minlength=6)[1:6].astype(np.float64)
-        for side in (found, truth)
-    ]
-    between = (
-        _wasserstein(classes, classes, shares[0], shares[1]) if shares[0].sum() > 0 else float(classes.max() - classes.min())
+    found, truth = (
+        np.bincount(side.network.road_class.astype(np.int64), weights=side.totals, minlength=6)[1:6].astype(np.float64)
+        for side in (both.released, both.original)
     )
-    return [
-        _score("network_counts.wasserstein", counts, "lower", note="in units of the original's mean count"),
-        _score("network_classes.wasserstein", between, "lower", unit="classes"),
-    ]
+    away = _wasserstein(classes, classes, found, truth) if found.sum() > 0 else float(classes.max() - classes.min())
+    return [_score("network_classes.wasserstein", away, "lower", unit="classes")]
 
 
-def network_hours(released: LinkFlows, original: LinkFlows, *, busiest: int = BUSIEST) -> list[Score]:
+def network_hours(both: Networks, *, busiest: int = BUSIEST) -> list[Score]:
     """The city's hourly profile (total variation), and counts of links by hour."""
+    released, original = both.released, both.original
     truth, found = original.by_hour, released.by_hour
     top = _busiest(original.totals, busiest)
     away = 1.0
@@ -122,20 +139,22 @@ def network_hours(released: LinkFlows, original: LinkFlows, *, busiest: int = BU
     ]
 
 
-def network_connectivity(released: LinkFlows, original: LinkFlows) -> list[Score]:
+def network_connectivity(both: Networks) -> list[Score]:
     """Share of the used network's length in its largest connected part, relative to the original's share."""
+    released, original = both.released, both.original
     mine, theirs = (_largest_share(side) for side in (released, original))
     return [_score("network_connectivity.ratio", mine / theirs, "higher", note="1 is the original; may exceed it")]
 
 
-def network_speeds(released: LinkFlows, original: LinkFlows) -> list[Score]:
+def network_speeds(both: Networks) -> list[Score]:
     """Median relative error of the mean speed on links where both sides have one; nothing where none is released."""
+    released, original = both.released, both.original
     mine, theirs = (side.link_table()["observed_kmh"].to_numpy() for side in (released, original))
-    both = np.isfinite(mine) & np.isfinite(theirs) & (theirs > 0)
-    if not both.any():
+    known = np.isfinite(mine) & np.isfinite(theirs) & (theirs > 0)
+    if not known.any():
         return []
-    error = float(np.median(np.abs(mine[both] / theirs[both] - 1)))
-    return [_score("network_speeds.relative_error", error, "lower", n=int(both.sum()))]
+    error = float(np.median(np.abs(mine[known] / theirs[known] - 1)))
+    return [_score("network_speeds.relative_error", error, "lower", n=int(known.sum()))]
 
 
 def ends_moved(network: RoadNetwork, true_link: Integers, new_link: Integers) -> list[Score]:

@@ -43,11 +43,11 @@ class Chart:
 
 def distributions(sides: Mapping[str, Side]) -> list[Chart]:
     """Length, duration, speed and hour of departure of the sides (role -> side) that have them."""
-    charts = [_histogram("Length of trips", "km", {role: side.length_m / 1000 for role, side in sides.items()})]
+    charts = [histogram("Length of trips", "km", {role: side.length_m / 1000 for role, side in sides.items()})]
     timed = {role: side for role, side in sides.items() if side.trips.has_time}
     if timed:
-        charts.append(_histogram("Duration of trips", "min", {role: side.duration_s / 60 for role, side in timed.items()}))
-        charts.append(_histogram("Mean speed of trips", "km/h", {role: side.speed_kmh for role, side in timed.items()}))
+        charts.append(histogram("Duration of trips", "min", {role: side.duration_s / 60 for role, side in timed.items()}))
+        charts.append(histogram("Mean speed of trips", "km/h", {role: side.speed_kmh for role, side in timed.items()}))
     by_hour = {role: side for role, side in sides.items() if side.trips.has_time or "hour" in side.trips.columns}
     if by_hour:
         charts.append(_hours("Hour of day of trips", {role: side.hour for role, side in by_hour.items()}))
@@ -72,7 +72,8 @@ def score_by_hour(title: str, unit: str, scores: Sequence[Score], name: str, flo
     return Chart(title, "hour of day", unit, _hour_ticks(), y_ticks, tuple(series), words)
 
 
-def _histogram(title: str, unit: str, values: Mapping[str, Floats]) -> Chart | None:
+def histogram(title: str, unit: str, values: Mapping[str, Floats], y_label: str = "% of trips") -> Chart | None:
+    """Draw the distributions of values, role by role; None where there is none."""
     finite = {role: found[np.isfinite(found)] for role, found in values.items()}
     finite = {role: found for role, found in finite.items() if len(found)}
     if not finite:
@@ -90,7 +91,7 @@ def _histogram(title: str, unit: str, values: Mapping[str, Floats]) -> Chart | N
     return Chart(
         title,
         unit,
-        "% of trips",
+        y_label,
         tuple((float(LEFT + tick / edges[-1] * (WIDTH - LEFT - RIGHT)), f"{tick:g}") for tick in ticks),
         y_ticks,
         series,

@@ -7,20 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from murmurate.core.release import Release
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
+from murmurate.judging.scoring import Evaluation
 from murmurate.metrics.comparison import Side
+from murmurate.releases import KINDS, kind_named
+from murmurate.releases.folder import Release
 from murmurate.report.charts import Chart, distributions
+from murmurate.report.figures import ORIGINAL
 from murmurate.report.maps import Base, atlas
-from murmurate.report.page import ORIGINAL, Promise
+from murmurate.report.page import Promise
 from murmurate.report.render import render, write_page
 from murmurate.report.score_rows import BETTER, number, row
 from murmurate.report.traffic_maps import TrafficMap, comparison_maps
 from murmurate.report.view import View
-from murmurate.report.words import DAY_KEY_WORDS, KEY_ATTACKS, KEY_WORDS, NETWORK_KEY_WORDS, key_words, part_words
-from murmurate.scoring import Evaluation
+from murmurate.report.words import KEY_ATTACKS, part_words
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.grid import Grid
@@ -44,7 +46,7 @@ class Entry:
     @property
     def trips(self) -> Trips | None:
         """The released trips, where this is a release of trips."""
-        return self.release.trips if self.release.manifest.kind == "trips" and self.release.trips.n_trips else None
+        return self.release.trips if self.release.kind.identifiers and self.release.trips.n_trips else None
 
 
 @dataclass(frozen=True)
@@ -108,15 +110,15 @@ def write_comparison(
 
 
 def score_tables(entries: Sequence[Entry]) -> list[Table]:
-    """Key scores in the order a reader asks for them: a table of the releases of trips, of whole days, and of networks."""
+    """Key scores in the order a reader asks for them, one table for each kind of release that was measured."""
+    judged = [(entry, _by_name(entry.evaluation)) for entry in entries]
     tables = []
-    for words in (KEY_WORDS, DAY_KEY_WORDS, NETWORK_KEY_WORDS):
-        judged = [(entry, _by_name(entry.evaluation)) for entry in entries]
-        judged = [(entry, scores) for entry, scores in judged if key_words(scores) is words]
-        if judged:
-            found = [scores for _, scores in judged]
-            names = {name: label for name, label in words.items() if any(name in scores for scores in found)}
-            tables.append(_table([entry for entry, _ in judged], found, names))
+    for headline in (kind_named(name).headline for name in KINDS):
+        mine = [(entry, found) for entry, found in judged if entry.release.kind.key_scores(found) is headline]
+        names = {name: label for name, label in headline.items() if any(name in found for _, found in mine)}
+        mine = [(entry, found) for entry, found in mine if any(name in found for name in names)]
+        if mine:
+            tables.append(_table([entry for entry, _ in mine], [found for _, found in mine], names))
     return tables
 
 
@@ -137,9 +139,7 @@ def attack_table(entries: Sequence[Entry]) -> Table | None:
 
 def _network_maps(entries: Sequence[Entry], original: Trips, view: View) -> list[TrafficMap]:
     """Maps of the releases of networks; empty where there is none. All of them are of one network here, matched once."""
-    released = {
-        entry.name: LinkFlows.read(entry.release.folder) for entry in entries if entry.release.manifest.kind == "network"
-    }
+    released = {entry.name: entry.release.data for entry in entries if "traffic" in entry.release.kind.figures}
     if not released:
         return []
     network = next(iter(released.values())).network

@@ -8,27 +8,20 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from murmurate.core.guarantee import NoGuarantee
-from murmurate.core.manifest import Manifest
 from murmurate.core.score import Score
-from murmurate.core.trips import Trips
-from murmurate.metrics.comparison import Side
-from murmurate.report.charts import Chart, distributions, score_by_hour
-from murmurate.report.lives import lives
-from murmurate.report.maps import Atlas, Base, atlas, grid_around
+from murmurate.judging.review import Review
+from murmurate.judging.scoring import Evaluation
+from murmurate.releases.manifest import Manifest
+from murmurate.report.charts import Chart, score_by_hour
+from murmurate.report.figures import Shown, drawn
+from murmurate.report.maps import Base
 from murmurate.report.render import render, write_page
 from murmurate.report.score_rows import attacks, families, floors, key_rows
-from murmurate.report.traffic_maps import TrafficAtlas, traffic_atlas
 from murmurate.report.weaknesses import known_weaknesses
 from murmurate.report.words import short_promise
-from murmurate.review import Review
-from murmurate.scoring import Evaluation
-from murmurate.spaces import parse
-from murmurate.spaces.drives import drives_of
-from murmurate.spaces.flows import LinkFlows
-from murmurate.spaces.grid import Grid
-from murmurate.spaces.road import RoadNetwork
 
-ORIGINAL, RELEASED = "Original", "Released"
+NO_FIGURES: Mapping[str, Any] = {"atlas": None, "traffic": None, "lives": None}
+"""What the template is given where no figure of the kind fills it."""
 
 
 class Attacked(Protocol):
@@ -100,63 +93,21 @@ def write_attack_report(path: str | Path, review: Review, result: Attacked) -> P
 
 def _public(review: Review, base: Base) -> dict[str, Any]:
     """Nothing here may touch `review.original`, its pairing or the evaluation, not even its grid."""
-    release = review.release
-    empty: dict[str, Any] = {
-        "key": [],
-        "families": [],
-        "skipped": {},
-        "by_hour": [],
-        "note": "",
-        "counts": None,
-        "atlas": None,
-        "charts": [],
-        "traffic": None,
-        "lives": None,
-    }
-    if release.manifest.kind == "network":
-        return empty | {"traffic": traffic_atlas(review.network, None, base=base)}
-    if release.manifest.kind != "trips" or not release.trips.n_trips:
-        return empty
-    trips = release.trips
-    grid = release.space if isinstance(release.space, Grid) else grid_around(trips)
-    return empty | {
-        "atlas": atlas(grid, {RELEASED: trips}, base=base if base is not None else _own_roads(release.space)),
-        "charts": distributions({"released": Side(trips, grid)}),
-        "lives": lives(trips, grid),
-        "counts": {"released_trips": trips.n_trips, "released_points": trips.n_points},
-    }
+    empty: dict[str, Any] = {"key": [], "families": [], "skipped": {}, "by_hour": [], "note": "", "counts": None}
+    return {**empty, **NO_FIGURES, **drawn(Shown(review.release, base))}
 
 
 def _internal(review: Review, evaluation: Evaluation, base: Base) -> dict[str, Any]:
-    release, scores = review.release, evaluation.scores
-    values: dict[str, Any] = {
-        "key": key_rows(scores),
+    scores = evaluation.scores
+    values = {
+        "key": key_rows(scores, review.release.kind),
         "families": families(scores),
         "skipped": dict(evaluation.skipped),
         "by_hour": hour_charts(scores),
         "note": review.note,
         "counts": {"original_trips": review.original.n_trips, "original_points": review.original.n_points},
-        "atlas": None,
-        "charts": [],
-        "traffic": None,
-        "lives": None,
     }
-    if release.manifest.kind == "network":
-        return values | {"traffic": _traffic(review.network, review.original, base)}
-    if release.manifest.kind != "trips" or not release.trips.n_trips or not evaluation.grid:
-        return values
-    trips, original = release.trips, review.original
-    grid = parse(evaluation.grid)
-    if not isinstance(grid, Grid):  # an evaluation always counts in cells
-        return values
-    roads = base if base is not None else _own_roads(release.space) or _own_roads(original.space)
-    drawn: Atlas = atlas(grid, {ORIGINAL: original, RELEASED: trips}, base=roads, original=ORIGINAL, pairing=review.pairing)
-    values["counts"] |= {"released_trips": trips.n_trips, "released_points": trips.n_points}
-    return values | {
-        "atlas": drawn,
-        "charts": distributions({"original": Side(original, grid), "released": Side(trips, grid)}),
-        "lives": lives(trips, grid, original=original, scores=scores),
-    }
+    return {**values, **NO_FIGURES, **drawn(Shown(review.release, base, review.original, review.pairing, evaluation))}
 
 
 def hour_charts(scores: Sequence[Score]) -> list[Chart]:
@@ -166,12 +117,3 @@ def hour_charts(scores: Sequence[Score]) -> list[Chart]:
         score_by_hour("How far flows are misplaced", "m", scores, "od_emd", floors(scores).get("od_emd")),
     )
     return [chart for chart in found if chart is not None]
-
-
-def _traffic(released: LinkFlows, original: Trips, base: Base) -> TrafficAtlas:
-    """The originals are matched and counted on the network of the release, days together."""
-    return traffic_atlas(released, LinkFlows.of_drives(drives_of(original, released.network)), base=base)
-
-
-def _own_roads(space: object) -> RoadNetwork | None:
-    return space if isinstance(space, RoadNetwork) else None

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from murmurate.core.score import Score
-from murmurate.report.words import FAMILIES, FOLDED, MEANINGS, NETWORK_MEANINGS, key_words, part_words
+from murmurate.releases.kind import Kind
+from murmurate.report.words import FAMILIES, FOLDED, MEANINGS, part_words
 
 _STATISTICS = (".sd", ".min", ".max", ".sum")
 _SHARES = ("jsd", "total_variation", "coverage", "overlap", "f1", "true_positives", "trip_size", "_similarity")
@@ -99,12 +100,12 @@ def attacks(scores: Iterable[Score]) -> list[Group]:
     return [Group(name.replace("_", " "), "", "", tuple(row(score) for score in found)) for name, found in by_attack.items()]
 
 
-def key_rows(scores: Sequence[Score], wanted: int = 6) -> list[Row]:
+def key_rows(scores: Sequence[Score], kind: Kind, wanted: int = 6) -> list[Row]:
     """The first scores a reader should see."""
     by_name = {score.name: score for score in scores}
     found = [
         row(by_name[name], label)
-        for name, label in key_words(by_name).items()
+        for name, label in kind.key_scores(by_name).items()
         if name in by_name and math.isfinite(by_name[name].value)
     ]
     if "od_emd" in by_name:  # the same question without the hour adds nothing where the hour is known
@@ -138,7 +139,7 @@ def floors(scores: Sequence[Score]) -> Mapping[str, Score]:
 
 
 def _group(metric: str, scores: Sequence[Score]) -> Group:
-    meaning = MEANINGS.get(metric) or NETWORK_MEANINGS.get(metric)
+    meaning = MEANINGS.get(metric)
     rows = tuple(row(score) for score in scores)
     if meaning is None:
         return Group(metric.replace("_", " "), "", "", rows)

@@ -10,10 +10,10 @@ from typing import Any
 
 import polars as pl
 
+from murmurate.judging.study import StudyResult
+from murmurate.judging.study.grid import ORIGINAL
+from murmurate.judging.study.table import INTERNAL, whole_file
 from murmurate.report import study_figures as figures
-from murmurate.study import StudyResult
-from murmurate.study.grid import ORIGINAL
-from murmurate.study.table import INTERNAL, whole_file
 
 TEMPLATES = Path(__file__).parent / "templates"
 UTILITIES = ("hausdorff.mean", "hausdorff_nearest.mean", "od_queries", "range_queries", "length.released_mean")

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from murmurate.study.grid import ORIGINAL
-from murmurate.study.regression import Regression
+from murmurate.judging.study.grid import ORIGINAL
+from murmurate.judging.study.regression import Regression
 
 Figure = Any
 """A plotly figure; plotly itself is imported where a figure is drawn."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import dataclass
 
 from murmurate.core.guarantee import DP, GeoInd, Guarantee, KAnonymity, PlausibleDeniability
@@ -71,10 +70,6 @@ MEANINGS: dict[str, Meaning] = {
     "day_time_allocation": Meaning("Days: time at the main places", "Is the day split alike between main places?", _ZERO),
     "day_mobility": Meaning("Days: moves", "Do people move between places alike?", "1 is alike, 0 has nothing in common"),
     "day_semantics": Meaning("Days: ways of life", "Do days resemble one another as they did?", "correlation 1, gap 0"),
-}
-"""One entry a metric; a test holds this."""
-
-NETWORK_MEANINGS: dict[str, Meaning] = {
     "network_length": Meaning("Roads driven", "Which roads are lost, and which were never driven?", "0 lost, 0 invented"),
     "network_links": Meaning("Traffic of links", "Do links carry as much traffic?", "correlation 1, error 0, top 1"),
     "network_counts": Meaning("Distribution of traffic", "Are there as many busy and quiet links?", _ZERO),
@@ -83,7 +78,7 @@ NETWORK_MEANINGS: dict[str, Meaning] = {
     "network_connectivity": Meaning("Connectivity", "Do the released roads hang together as they did?", "near 1"),
     "network_speeds": Meaning("Speeds", "By how much are speeds off?", "0 is exact"),
 }
-"""What is measured of networks, which are no metrics of trips."""
+"""One entry a metric; a test holds this."""
 
 FAMILIES = {
     "trips": "Trips",
@@ -122,53 +117,6 @@ PARTS = {
     "average": "average point",
     "greatest": "farthest moved point",
 }
-
-KEY_WORDS = {
-    "visits.jsd": "Difference of the maps of visits",
-    "od_emd": "Flows misplaced by, hour by hour",
-    "od_emd_whole": "Flows misplaced by, whole day",
-    "length.relative_mean_change": "Change of the mean length",
-    "duration.relative_mean_change": "Change of the mean duration",
-    "trip_size": "Difference in cells per trip",
-    "time_of_day.departures_jsd": "Difference of departure times",
-    "top_places.coverage_50": "Kept of the 50 busiest cells",
-    "range_queries": "Mean error of counts in areas",
-    "patterns.f1_100": "Kept of the 100 most frequent routes",
-    "hausdorff_nearest.mean": "Mean distance to the nearest original trip",
-    "point_displacement.average.mean": "Points moved by, on average",
-}
-"""The scores a reader sees first, in this order, where they were measured."""
-
-DAY_KEY_WORDS = {
-    "day_visits.kl": "Whole days: difference of visits, busiest place first",
-    "day_visits.top50_coverage": "Whole days: kept of the 50 most visited cells",
-    "day_mobility.visits_similarity": "Whole days: likeness of visits by part of the day",
-    "day_mobility.moves_similarity": "Whole days: likeness of moves between places",
-}
-"""The same for releases of whole days, of which lengths or durations of trips say nothing."""
-
-NETWORK_KEY_WORDS = {
-    "network_length.lost": "Roads lost, by length",
-    "network_length.invented": "Roads invented, by length",
-    "network_links.correlation": "Correlation of the traffic of links",
-    "network_links.relative_error": "Error of the busiest links",
-    "network_links.top_100": "Kept of the 100 busiest links",
-    "network_hours.profile": "Traffic at other hours",
-    "network_connectivity.ratio": "Connectivity (1 is the original)",
-    "network_speeds.relative_error": "Error of speeds",
-}
-"""The same for releases of networks."""
-
-
-def key_words(measured: Container[str]) -> dict[str, str]:
-    """The scores a reader sees first for a release with these scores: of whole days, of trips, or of a network.
-
-    Trips that kept their originals stay trips, even where whole days can be made of them again.
-    """
-    if any(name in measured for name in DAY_KEY_WORDS) and "point_displacement.average.mean" not in measured:
-        return DAY_KEY_WORDS
-    return next((words for words in (KEY_WORDS, NETWORK_KEY_WORDS) if any(name in measured for name in words)), {})
-
 
 KEY_ATTACKS = {
     "reidentify.places.top1_k4": "Trip found by 4 known points",

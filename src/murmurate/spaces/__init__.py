@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from murmurate.core.parameters import one_of
 from murmurate.core.space import Space
-from murmurate.errors import ParameterError
+from murmurate.errors import InputError, ParameterError
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.plane import Plane
 
@@ -42,23 +42,26 @@ def parse(spec: str) -> Space:
 
 
 def _roads(words: str) -> Space:
-    """The network of a file; `NAME#MARK`, as specs have it, must be that very network."""
+    """The network of a file; `NAME#HASH`, as specs have it, must be that very network."""
     from pathlib import Path
 
-    from murmurate.spaces.road.network import MARK_DIGITS, network_of_mark
+    from murmurate.spaces.road.network import HASH_DIGITS, UNSAVED
     from murmurate.spaces.road.read import read_roads
 
-    name, marked, mark = words.rpartition("#")
-    if not marked or len(mark) != MARK_DIGITS or Path(words).is_file():
+    name, hashed, digits = words.rpartition("#")
+    if not hashed or len(digits) != HASH_DIGITS or Path(words).is_file():
         return read_roads(words)
-    known = network_of_mark(mark)
-    if known is not None:
-        return known
+    if not Path(name).is_file():
+        which = "a road network built in memory" if name == UNSAVED else f"the road network of the file {name}"
+        raise InputError(
+            f"{which} (content hash {digits}) is needed, and it is not in this folder; a spec names a file without its folder.",
+            "put that file here, or give the network itself: space=... in Python, --space road:FILE on the command line.",
+        )
     found = read_roads(name)
-    if found.fingerprint[:MARK_DIGITS] != mark:
+    if found.fingerprint[:HASH_DIGITS] != digits:
         raise ParameterError(
-            f"{name} is another network than the one meant: its mark is {found.fingerprint[:MARK_DIGITS]}, not {mark}. "
-            "Give the file the release was made with."
+            f"{name} is another network than the one meant: its content hash is {found.fingerprint[:HASH_DIGITS]}, not "
+            f"{digits}. Give the file the release was made with."
         )
     return found
 

@@ -1,5 +1,7 @@
 """Save and load."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,12 @@ def test_a_round_trip_keeps_everything(tmp_path):
     for key in ARRAYS:
         assert getattr(copy, key).dtype == getattr(network, key).dtype
     assert list(tmp_path.iterdir()) == [tmp_path / "n.npz"]
+
+
+def test_the_folder_of_the_source_is_not_kept(tmp_path):
+    """Models carry their network, and a path may name a person or a project."""
+    file = save(replace(named(), source="/home/someone/secret/town.osm.pbf"), tmp_path / "n.npz")
+    assert load(file).source == "town.osm.pbf" and b"secret" not in file.read_bytes()
 
 
 def test_without_names(tmp_path):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 import polars as pl
@@ -30,9 +29,11 @@ if TYPE_CHECKING:
 LOCATE_WITHIN_M = 60.0
 """A point farther than this from every link is outside the network."""
 
-MARK_DIGITS = 16
-_SEEN: WeakValueDictionary[str, RoadNetwork] = WeakValueDictionary()
-"""Networks of this process that told their spec, so that the spec finds them again wherever their files lie."""
+HASH_DIGITS = 16
+"""Hexadecimal digits of the content hash in a spec: 64 bits, so that two files are not confused by accident."""
+
+UNSAVED = "unsaved"
+"""The file name in the spec of a network that was built in memory and read from no file."""
 
 ARRAYS: dict[str, type[np.generic]] = {
     "node_lat": np.float64,
@@ -223,9 +224,7 @@ class RoadNetwork:
 
     def spec(self) -> str:
         """`road:`, the file's name (its folder is nobody's business) and the first half of a hash of its content."""
-        mark = self.fingerprint[:MARK_DIGITS]
-        _SEEN[mark] = self
-        return f"road:{Path(self.source).name or 'unsaved'}#{mark}"
+        return f"road:{Path(self.source).name or UNSAVED}#{self.fingerprint[:HASH_DIGITS]}"
 
     def locate(self, lat: ArrayLike, lng: ArrayLike) -> Integers:
         """The nearest link within 60 m; -1 outside."""
@@ -295,11 +294,6 @@ class RoadNetwork:
     def __getstate__(self) -> dict[str, Any]:
         # Indexes are rebuilt where they are needed: they are larger than the network and quick to make.
         return {key: value for key, value in self.__dict__.items() if key in self.__dataclass_fields__}
-
-
-def network_of_mark(mark: str) -> RoadNetwork | None:
-    """The network of this process whose spec ends in this mark."""
-    return _SEEN.get(mark)
 
 
 def _array(name: str, values: ArrayLike) -> NDArray[Any]:

@@ -30,7 +30,11 @@ def save(network: RoadNetwork, path: str | Path) -> Path:
         arrays["name_offsets"] = np.concatenate(([0], np.cumsum([len(word) for word in words]))).astype(np.int64)
     if network.way_id is not None:
         arrays["way_id"] = network.way_id
-    about = {"schema": SCHEMA, "source": network.source, "dropped": dict(network.dropped)}
+    about = {
+        "schema": SCHEMA,
+        "source": Path(network.source).name,  # its folder is nobody's business: models leave
+        "dropped": dict(network.dropped),
+    }
     arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
     part = file.with_suffix(".part.npz")
     try:

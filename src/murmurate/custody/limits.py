@@ -1,0 +1,69 @@
+"""Whose budget is charged, and under which limit; shared by every front end, which only asks and prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from murmurate.core.guarantee import Guarantee
+from murmurate.core.ledger import Ledger
+from murmurate.core.trips import Identity
+from murmurate.custody.recipes import Recipe, parse_value
+from murmurate.errors import ParameterError, UnknownPopulation
+
+Ask = Callable[[Guarantee], dict[str, Any] | None]
+"""What a front end does where no limit is set: it gives one (see `parse_limit`), goes on without one, or refuses."""
+
+
+def population_for(
+    ledger: Ledger, identity: Identity, recipe: Recipe, guarantee: Guarantee, *, ask: Ask, override_overlap: bool = False
+) -> str:
+    """Name the population of a file and set a limit on what is about to be charged; nothing is written before `ask` returns."""
+    try:
+        known = ledger.population_of(identity, population=recipe.population, create=False)
+    except UnknownPopulation:
+        known = recipe.population if recipe.population in ledger.populations() else ""
+    limits = {limit.account: limit.amount for limit in ledger.limits(known)} if known else {}
+    wanted = parse_limit(recipe.limit, guarantee) if recipe.limit is not None else None
+    unlimited = (guarantee.kind, guarantee.unit.name) not in limits and guarantee.kind in ("dp", "geoind")
+    if wanted is None and unlimited and ledger.purpose != "demo":
+        wanted = ask(guarantee)
+    name = ledger.population_of(identity, population=recipe.population, create=True, override_overlap=override_overlap)
+    if wanted is not None:
+        there = limits.get((wanted["kind"], wanted["unit"]))
+        value = wanted.get("epsilon", wanted.get("epsilon_per_m"))
+        if there is not None and (there.epsilon, there.delta) != (value, wanted.get("delta", 0.0)):
+            raise ParameterError(
+                f"population {name!r} has a limit of {there} already; --limit is for a new one. "
+                f"Change it with `murmurate ledger limit {name} ...`, which the history shows."
+            )
+        if there is None:
+            ledger.limit(name, **wanted)
+    return name
+
+
+def parse_limit(text: str, guarantee: Guarantee) -> dict[str, Any]:
+    """Read a limit as people write it: a number (of the guarantee's own kind and unit), or kind:unit:value[:delta].
+
+    >>> from murmurate.core.guarantee import DP, Unit
+    >>> parse_limit("2:1e-6", DP(epsilon=1.0, unit=Unit(name="trip")))
+    {'kind': 'dp', 'unit': 'trip', 'epsilon': 2.0, 'delta': 1e-06}
+    >>> parse_limit("geoind:point:0.05", DP(epsilon=1.0, unit=Unit(name="trip")))
+    {'kind': 'geoind', 'unit': 'point', 'epsilon_per_m': 0.05}
+    """
+    parts = text.split(":")
+    kind, unit, numbers = (
+        (guarantee.kind, guarantee.unit.name, parts)
+        if len(parts) <= 2 and _is_number(parts[0])
+        else (parts[0], parts[1] if len(parts) > 1 else "", parts[2:])
+    )
+    if not numbers or not all(_is_number(number) for number in numbers) or len(numbers) > 2:
+        raise ParameterError(f"--limit takes a number, number:delta or kind:unit:value[:delta]; got {text!r}.")
+    if kind == "geoind":
+        return {"kind": kind, "unit": unit, "epsilon_per_m": float(numbers[0])}
+    delta = float(numbers[1]) if len(numbers) > 1 else getattr(guarantee, "delta", 0.0)
+    return {"kind": kind, "unit": unit, "epsilon": float(numbers[0]), "delta": delta}
+
+
+def _is_number(text: str) -> bool:
+    return isinstance(parse_value(text), (int, float))

@@ -1,0 +1,143 @@
+"""Release folders: written whole or not at all, read back, verified."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from murmurate import __version__
+from murmurate.core.space import Space
+from murmurate.core.trips import Trips
+from murmurate.errors import OutputError, VerifyError
+from murmurate.releases import kind_of
+from murmurate.releases.kind import Kind
+from murmurate.releases.manifest import FILE, STATEMENT, Manifest, hash_file, read_manifest, statement_text
+
+DATA = "data.parquet"
+
+
+@dataclass(frozen=True)
+class Release:
+    """What may leave: a folder of files and the manifest that tells what they are."""
+
+    folder: Path
+    manifest: Manifest
+    space: Space | None = None
+
+    @cached_property
+    def trips(self) -> Trips:
+        """The released trips, where the folder holds any."""
+        path = self.folder / DATA
+        if not path.is_file():
+            raise VerifyError(f"{self.folder} holds a release of kind {self.manifest.kind!r}, which has no trips.")
+        return Trips(pl.read_parquet(path), self.space, self.manifest.time_zone)
+
+    @property
+    def kind(self) -> Kind:
+        """What it holds, and what can be done with it."""
+        return kind_of(self.manifest)
+
+    @cached_property
+    def data(self) -> Any:
+        """What the folder holds, as its kind reads it: `Trips`, `LinkFlows`, ..."""
+        return self.kind.read(self)
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A temporary folder that becomes `out` at the end; nothing is left behind when the block fails."""
+    check_free(out)
+    temporary: Path | None = None
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
+        yield temporary
+        for path in temporary.iterdir():
+            _settle(path)
+        temporary.chmod(0o755)
+        temporary.rename(out)
+        _settle(out.parent)
+    except OSError as error:
+        raised = OutputError(_why(out, error))
+        raised.charged = getattr(error, "charged", None)
+        raise raised from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_free(out: Path) -> None:
+    """Refuse an output that exists or cannot be made, before anything is spent."""
+    if out.exists() or out.is_symlink():
+        raise OutputError(f"{out} exists already; releases never overwrite. Name a new folder with --out.")
+    parent = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise OutputError(f"{out} cannot be made: {parent} is not a folder that may be written to.")
+
+
+def seal(folder: Path, manifest: Manifest) -> Manifest:
+    """Write the statement and, last, the manifest with the hash of every other file."""
+    (folder / STATEMENT).write_text(statement_text(manifest), encoding="utf-8")
+    files = {path.relative_to(folder).as_posix(): hash_file(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+    sealed = replace(manifest, files=files)
+    (folder / FILE).write_text(sealed.text(), encoding="utf-8")
+    return sealed
+
+
+def open_release(folder: str | Path, *, read_space: bool = False, space: Space | None = None) -> Release:
+    """A release folder as a `Release`, hashes checked; with its space where that is given or is to be read."""
+    path = Path(folder)
+    manifest = read_manifest(path)
+    problems = _problems(path, manifest)
+    if problems:
+        raise VerifyError(f"{path} is not the release its manifest describes:\n" + "\n".join(problems))
+    if space is None and read_space:
+        space = kind_of(manifest).space(path, manifest)
+    return Release(path, manifest, space)
+
+
+def _problems(folder: Path, manifest: Manifest) -> list[str]:
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    problems = [f"- {name} is missing" for name in manifest.files if name not in found]
+    problems += [f"- {name} is not in the manifest" for name in found if name not in manifest.files and name != FILE]
+    problems += [
+        f"- {name} was changed (its hash differs)"
+        for name, digest in manifest.files.items()
+        if name in found and hash_file(found[name]) != digest
+    ]
+    same_words = manifest.murmurate == __version__  # another version may put the same promise into other words
+    if not problems and same_words and found[STATEMENT].read_bytes() != statement_text(manifest).encode():
+        problems.append(f"- {STATEMENT} does not say what the manifest says")
+    return problems
+
+
+def _settle(path: Path) -> None:
+    """Push a file or folder to the disk, so that a release that was announced is there after a power cut."""
+    if path.is_dir() and os.name == "nt":
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _why(out: Path, error: OSError) -> str:
+    reasons: dict[int | None, str] = {
+        errno.ENOSPC: "the disk is full",
+        errno.EROFS: "the disk is read-only",
+        errno.EACCES: "it may not be written to",
+        errno.EEXIST: "it exists already",
+        errno.ENOTEMPTY: "it exists already",
+    }
+    return f"{out} could not be written: {reasons.get(error.errno, str(error))}. Nothing was left there."

@@ -1,0 +1,128 @@
+"""The manifest and the statement of a release: functions of public parameters and charged outputs only.
+
+No seed, no raw count, no warning drawn from the data: the manifests of two private inputs differ in the time, the random
+release name and the hashes of the data alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from murmurate import __version__
+from murmurate.core.guarantee import GeoInd, Guarantee, from_json, to_json
+from murmurate.errors import MurmurateError, VerifyError
+from murmurate.releases import kind_of
+
+FORMAT = 1
+FILE = "manifest.json"
+STATEMENT = "statement.md"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a release is, who may trust it for what, and the hashes of its files."""
+
+    release_id: str
+    """Random; the ledger knows the debit by it."""
+    kind: str
+    """What it holds: the `written_as` of a kind in `murmurate.releases`, such as trips, network or model."""
+    mechanism: str
+    parameters: dict[str, Any]
+    guarantee: Guarantee
+    statement: tuple[str, ...]
+    time_zone: str = "UTC"
+    """Where hours of the day are counted; `datetime` itself is UTC."""
+    link: str = "none"
+    """Which trips share a uid: none, those of a day, those of a user."""
+    ids: str = "pseudonyms"
+    """`kept` marks a release for studies: it carries the original identifiers."""
+    seeded: bool = False
+    """True marks a test or a demo: whoever knows the seed can take the noise off."""
+    demo: bool = False
+    """True marks a release charged to a demo ledger, which forgets: nothing limits how often it is repeated."""
+    model_of: str | None = None
+    """For samples: the release id of the model, whose debit covers them."""
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    murmurate: str = __version__
+    format: int = FORMAT
+    files: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of every other file of the folder."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, in a fixed order."""
+        values = asdict(self)
+        values["guarantee"] = to_json(self.guarantee)
+        values["statement"] = list(self.statement)
+        return {"format": values.pop("format"), **values}
+
+    def text(self) -> str:
+        return json.dumps(self.to_json(), indent=2, sort_keys=False, allow_nan=False) + "\n"
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a release folder, or a clear reason why it is none."""
+    path = folder / FILE
+    if not path.is_file():
+        raise VerifyError(f"{folder} is not a release: it has no {FILE}.")
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(values, dict):
+            raise TypeError("it is not an object")
+    except (ValueError, TypeError, OSError, RecursionError) as error:
+        raise VerifyError(f"{path} cannot be read as a manifest: {error}.") from None
+    if values.get("format") != FORMAT:
+        raise VerifyError(
+            f"{path} has manifest format {values.get('format')!r}; this version of Murmurate reads format {FORMAT}. "
+            "Use the version that wrote it."
+        )
+    try:
+        values["guarantee"] = from_json(values["guarantee"])
+        values["statement"] = tuple(values["statement"])
+        values["files"] = dict(values["files"])
+        return Manifest(**values)
+    except (KeyError, TypeError, AttributeError, ValueError, MurmurateError) as error:
+        raise VerifyError(f"{path} does not follow the manifest schema: {error}.") from None
+
+
+def statement_text(manifest: Manifest) -> str:
+    """The statement people read: the promise first, then what it rests on and what it leaves open."""
+    guarantee = manifest.guarantee
+    lines = [f"# What this release promises\n\nMechanism: `{manifest.mechanism}`. {guarantee.words()}\n"]
+    if manifest.seeded:
+        lines.append("**This is a test or demo release: its noise came from a seed and can be taken off again.**\n")
+    if manifest.demo:
+        lines.append("**This is a demo: no lasting ledger was charged, so nothing limits how often it is repeated.**\n")
+    if manifest.ids == "kept":
+        lines.append("**This release keeps the original identifiers. It is for studies inside, not for publication.**\n")
+    bounds = [
+        f"at most {value:,} {name}"
+        for name, value in (("trips", guarantee.unit.max_trips), ("points", guarantee.unit.max_points))
+        if value is not None
+    ]
+    if bounds:
+        lines.append(f"Read of each unit ({guarantee.unit.words()}): {' and '.join(bounds)}.\n")
+    if isinstance(guarantee, GeoInd):
+        lines.append(f"Distances are {guarantee.metric}.\n")
+    for title, sentences in (("What it rests on", guarantee.assumptions), ("What to know", manifest.statement)):
+        if sentences:
+            lines.append(f"## {title}\n\n" + "\n".join(f"- {sentence}" for sentence in sentences) + "\n")
+    linked = {
+        "none": "Identifiers are random and differ for every trip: trips of one person cannot be joined by them.",
+        "day": "Identifiers are random; the trips of one person on one day share one.",
+        "user": "Identifiers are random; all trips of one person share one.",
+    }
+    if kind_of(manifest).identifiers and manifest.ids == "pseudonyms":
+        lines.append(f"## Identifiers\n\n{linked[manifest.link]}\n")
+    lines.append("## Parameters\n\n" + "\n".join(f"- `{name}` = {value}" for name, value in manifest.parameters.items()) + "\n")
+    return "\n".join(lines)
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
