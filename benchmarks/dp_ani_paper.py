@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from murmurate.asking.rounds import fitted
 from murmurate.attacks.reconstruct import attack_network
 from murmurate.core.trips import Trips
 from murmurate.demo import city
@@ -102,7 +103,7 @@ def as_published(network, hours: list[Trips]):
                 if number == 0 and epsilon == 1.0 and held is None:
                     maps.append(overlap_map(f"DP-ANI {rule}, epsilon 1", found, flows))
             table[rule][epsilon] = mean(rows)
-    noisy = [RoadCounts(epsilon=1.0, space=network, unit="trip").apply(part, seeded(k)) for k, part in enumerate(hours)]
+    noisy = [fitted(RoadCounts(epsilon=1.0, space=network, unit="trip"), part, seeded(k)) for k, part in enumerate(hours)]
     table["road_counts, unit trip, one hour"] = {
         1.0: mean([scores(found, drives, flows) for found, ((_, drives), flows) in zip(noisy, pairs, strict=True)])
     }
@@ -220,7 +221,7 @@ def sound(network, trips: Trips):
     for name, more in settings.items():
         began = time.process_time()
         mechanism = RoadCounts(epsilon=1.0, space=network, unit=name.split(",")[0], **more)
-        found = mechanism.apply(trips, seeded(1))
+        found = fitted(mechanism, trips, seeded(1))
         rows = found.table
         truth = plain.by_hour[rows["hour"].to_numpy(), rows["link"].to_numpy()]
         inside = (truth >= rows["low"].to_numpy()) & (truth <= rows["high"].to_numpy())

@@ -11,12 +11,13 @@ from murmurate.attacks.localise import CLAIMED, RELINKED
 from murmurate.attacks.localise_pool import localise_pool
 from murmurate.attacks.membership import shadow_membership
 from murmurate.mechanisms.plausible import Plausible
+from murmurate.mechanisms.plausible.exact import measured
 from murmurate.mechanisms.plausible.library import PatternLibrary
 from murmurate.mechanisms.plausible.model import DayModel
 from murmurate.mechanisms.plausible.patterns import label_days
 from murmurate.mechanisms.plausible.published import publish
 from murmurate.mechanisms.plausible.seeded import recombine
-from murmurate.mechanisms.plausible.statistics import LIBRARY_SHARES, SHARES, gather
+from murmurate.mechanisms.plausible.statistics import LIBRARY_SHARES, SHARES
 from murmurate.metrics.semantics import visit_divergence
 from murmurate.profiles.days import DailyTraces
 from murmurate.spaces.grid import Grid
@@ -39,7 +40,7 @@ class Scene:
 
     def model(self, days: DailyTraces, seed: int) -> DayModel:
         shares = SHARES if self.library is None else LIBRARY_SHARES
-        noisy = gather(days, self.grid).measured(1.0, noise.seeded(seed), shares)
+        noisy = measured(days, self.grid, epsilon=1.0, rng=noise.seeded(seed), shares=shares)
         return DayModel.fit(noisy, self.grid, steps=72, time_zone="UTC", rng=noise.seeded(seed + 1), library=self.library)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from murmurate.attacks.membership import absence, auc, shadow_membership
 from murmurate.errors import ParameterError
+from murmurate.mechanisms.plausible.exact import measured
 from murmurate.mechanisms.plausible.model import DayModel
-from murmurate.mechanisms.plausible.statistics import gather
 from murmurate.noise import seeded
 from plausible_days import GRID, made_days
 
@@ -23,7 +23,7 @@ def population():
 
 
 def private_release(days, run):
-    noisy = gather(days, GRID).measured(1.0, seeded(1000 + run))
+    noisy = measured(days, GRID, epsilon=1.0, rng=seeded(1000 + run))
     model = DayModel.fit(noisy, GRID, steps=72, time_zone="UTC", rng=seeded(run))
     return model.places(10 * len(days.people), seeded(run))
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from murmurate.asking.rounds import fitted
 from murmurate.attacks import attack_function
 from murmurate.attacks.reconstruct import _allotted, _near, _near_nodes, attack_network, reconstruct
 from murmurate.attacks.reconstruct_paths import Follower
@@ -34,7 +35,7 @@ def test_raw_counts_give_the_ends_away_and_noisy_ones_do_not(cars):
     assert raw["reconstruct.ends.imbalance.within_100m"].value >= ends.value
     assert raw["reconstruct.trips.count_one"].value > 0.5
     assert raw["reconstruct.trips.paths"].value > raw["reconstruct.trips.assignment"].value >= 0.0
-    noisy = RoadCounts(epsilon=1.0, space=TOWN, unit="trip", zones=1).apply(cars, seeded(1))
+    noisy = fitted(RoadCounts(epsilon=1.0, space=TOWN, unit="trip", zones=1), cars, seeded(1))
     hidden = {score.name: score for score in attack_network(noisy, drives)}
     assert hidden["reconstruct.ends.imbalance.exact"].value <= hidden["reconstruct.ends.imbalance.exact"].chance + 0.1
     assert hidden["reconstruct.trips.count_one"].value == 0.0

@@ -9,20 +9,24 @@ import numpy as np
 import polars as pl
 import pytest
 
+from asked import exact_sums, privacy_used
+from murmurate.asking import STEPS, Budget, Contributions, Table
 from murmurate.asking.bounding import units_of_trips
+from murmurate.asking.clipping import clipped_sums, dense
+from murmurate.asking.rounds import fitted, part_of
+from murmurate.asking.table import once
 from murmurate.attacks.audit import audit
 from murmurate.core.accounting import compose
+from murmurate.core.events import Gaussian
 from murmurate.core.guarantee import Unit
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
-from murmurate.mechanisms.road_counts import RoadCounts, tables
-from murmurate.mechanisms.road_counts.believe import _smooth_day, believe_profiles
-from murmurate.mechanisms.road_counts.budget import Spread, budget_of
-from murmurate.mechanisms.road_counts.contributions import ONE, Contributions, noisy
-from murmurate.mechanisms.road_counts.corridors import Corridors, successions
+from murmurate.mechanisms.road_counts import RoadCounts
+from murmurate.mechanisms.road_counts.corridors import Corridors
+from murmurate.mechanisms.road_counts.estimate import _smooth_day, estimate_profiles
 from murmurate.mechanisms.road_counts.neighbourhoods import usual_counts
 from murmurate.mechanisms.road_counts.protected import public_zones, trimmed
-from murmurate.mechanisms.road_counts.settings import Bounds
+from murmurate.mechanisms.road_counts.settings import shares_of
 from murmurate.mechanisms.road_counts.zones import zones_of_links
 from murmurate.noise import seeded
 from murmurate.spaces.drives import drives_of
@@ -45,71 +49,67 @@ def counts(**changes):
 # -- the promise -------------------------------------------------------------------------------------------------------
 
 
+EVERY = ("links", "blocks", "hours", "size", "speeds", "paces", "turns", "od")
+
+
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 @pytest.mark.parametrize("unit", ["trip", "user_day", "user"])
 def test_the_tables_together_cost_what_is_charged(noise, unit):
-    promise = counts(noise=noise, unit=unit, od=True, speeds=True, turns=True).guarantee()
-    assert len(promise.events) == (7 if unit == "user" else 8)  # of a person nothing is asked by block
+    mechanism = counts(noise=noise, unit=unit, od=True, speeds=True, turns=True)
+    promise = mechanism.guarantee()
+    assert len(promise.events) == 1
     assert 0.99 < compose(promise.events, delta=promise.delta) <= 1.0
     assert promise.delta == (1e-6 if noise == "gaussian" else 0.0)
     assert promise.unit.name == unit
+    assert mechanism.budget().norm == ("l2" if noise == "gaussian" else "l1")
 
 
-def test_fewer_tables_get_more_each():
-    every, few = (budget_of(kind="gaussian", unit="trip", epsilon=1.0, delta=1e-6, extras=x) for x in (("speeds", "paces"), ()))
-    assert few["links"].multiplier < every["links"].multiplier
-    assert [len(counts(unit=unit).guarantee().events) for unit in ("trip", "user_day", "user")] == [7, 7, 3]
-
-
-def every_table(drives, unit, n_units, kind) -> dict[str, np.ndarray]:
-    """The sums before noise, as they go into it, and the norm the noise is made for."""
-    drawn: dict[str, tuple[np.ndarray, float]] = {}
-    current = [""]
-
-    def spy(sums, *, spread, clip, rng):
-        drawn[current[0]] = (np.array(sums, dtype=np.int64).ravel(), clip)
-        return np.zeros(np.shape(sums))
-
-    names = ("links", "blocks", "hours", "size", "speeds", "paces", "turns", "od")
-    reader = tables.Reader(
-        drives=drives, unit=unit, n_units=n_units, bounds=Bounds(clip=2.0, hours=3.0, links=6, trips=1.0),
-        spreads={name: Spread(kind, 1.0) for name in names}, rng=None,
-    )  # fmt: skip
-    zone = np.arange(TOWN.n_links) % 4
-    into, out = successions(TOWN)
-    from murmurate.mechanisms.road_counts.assemble import _succession_of
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "noisy", spy)
-        for name, read in (
-            ("links", reader.links), ("blocks", reader.blocks), ("hours", lambda: reader.hours(zone, 4)), ("size", reader.size),
-            ("speeds", reader.speeds), ("paces", reader.paces),
-            ("turns", lambda: reader.turns(_succession_of(drives, into, out), len(into))), ("od", lambda: reader.ends(zone, 4)),
-        ):  # fmt: skip
-            current[0] = name
-            read()
-    return drawn
-
-
-@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 @pytest.mark.parametrize("unit", ["trip", "user_day", "user"])
-def test_one_unit_changes_no_table_by_more_than_its_clip(kind, unit, cars):
+def test_shares_add_up_to_the_budget_and_fewer_tables_get_more_each(unit):
+    every, few = shares_of(unit, ("speeds", "paces", "turns", "od")), shares_of(unit, ())
+    assert set(every) == set(EVERY) - ({"blocks"} if unit == "user" else set())  # of a person nothing is measured by block
+    assert sum(every.values()) == pytest.approx(1.0) == sum(few.values())
+    assert few["links"] > every["links"]
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("unit", ["trip", "user_day", "user"])
+@pytest.mark.parametrize("bounds", [{"clip": 2.0, "max_links": 6}, {}], ids=["tight", "default"])
+def test_one_unit_uses_no_more_than_the_budget(noise, unit, bounds, cars):
+    """Exact sums with and without a unit, zones held fixed by fixed answers; what the change costs adds up to at most one."""
+    mechanism = counts(noise=noise, unit=unit, od=True, speeds=True, turns=True, **bounds)
     of_trip = units_of_trips(cars, Unit(name=unit))
-    drives = drives_of(cars, TOWN)
-    whole = every_table(drives, of_trip[drives.trip], int(of_trip.max()) + 1, kind)
-    assert set(whole) == {"links", "blocks", "hours", "size", "speeds", "paces", "turns", "od"}
-    reached = 0.0
+    whole = exact_sums(mechanism, cars)
+    assert set(whole) == set(EVERY) - ({"blocks"} if unit == "user" else set())
+    used = []
     for gone in (0, 7, int(of_trip.max())):
-        keep = np.flatnonzero(of_trip != gone)
-        others = cars.take_trips(keep)
-        left = drives_of(others, TOWN)
-        rest = every_table(left, of_trip[keep][left.trip], int(of_trip.max()) + 1, kind)
-        for name, (sums, clip) in whole.items():
-            change = (sums - rest[name][0]) / ONE
-            norm = np.sqrt((change**2).sum()) if kind == "gaussian" else np.abs(change).sum()
-            assert norm <= clip * (1 + 1e-12), name
-            reached = max(reached, norm / clip)
-    assert reached > 0.9  # the bound is used, so a wrong one would show
+        rest = exact_sums(mechanism, cars.take_trips(np.flatnonzero(of_trip != gone)))
+        used.append(privacy_used(mechanism, whole, rest))
+    assert max(used) <= 1 + 1e-12
+    if bounds:
+        assert max(used) > 0.5  # the bounds are reached, so wrong ones would show
+
+
+@pytest.mark.parametrize("parts", [3, 8])
+@pytest.mark.parametrize("unit", ["trip", "user_day", "user"])
+def test_sums_do_not_depend_on_the_number_of_parts(unit, parts, cars):
+    mechanism = counts(unit=unit, clip=2.0, od=True, speeds=True, turns=True)
+    whole, found = (exact_sums(mechanism, cars, part_points=cars.n_points // k) for k in (1, parts))
+    for name, (_, sums) in whole.items():
+        np.testing.assert_array_equal(found[name][1], sums, err_msg=name)
+
+
+def test_unit_drives_are_compact_and_in_the_order_of_units(cars):
+    asked = counts(unit="user_day").ask({}, None)
+    part = part_of(cars, Unit(name="user_day"), b"")
+    drives = asked.prepare(part)
+    assert drives.link.itemsize + drives.hour.itemsize + drives.slowness.itemsize + drives.follows.itemsize == 8
+    assert (np.diff(drives.trip_unit) >= 0).all() and (np.diff(drives.trip_offsets) > 0).all()
+    rows = asked.contribute(drives)
+    assert int(rows["size"].weight.sum()) == int(rows["links"].weight.sum()) == len(drives.link) * STEPS
+    for name, one in rows.items():
+        order = np.lexsort((one.bin, one.unit))
+        assert (order == np.arange(len(order))).all(), name  # sorted as the core wants them, so that it need not sort
 
 
 def test_a_trip_is_matched_as_if_it_were_alone(cars):
@@ -124,27 +124,29 @@ def test_a_trip_is_matched_as_if_it_were_alone(cars):
 DELTA = 1e-3
 
 
-def audited(*, clip_used: float, clip_noised: float, spread: Spread, n: int = 16_000) -> float:
+def audited(*, clip_used: float, clip_noised: float, n: int = 16_000) -> float:
     """A heavy unit on 16 links, in or out, projected on its own direction: the best statistic against Gaussian noise."""
-    background = Contributions.of(np.repeat(np.arange(1, 30), 3), np.tile(np.arange(16), 6)[:87])
-    target = Contributions.of(np.zeros(160, dtype=np.int64), np.tile(np.arange(16), 10))
+    background = once(np.repeat(np.arange(1, 30), 3), np.tile(np.arange(16), 6)[:87])
+    target = once(np.zeros(160, dtype=np.int64), np.tile(np.arange(16), 10))
+    both = Contributions(
+        *(np.concatenate([getattr(x, name) for x in (target, background)]) for name in ("unit", "bin", "weight"))
+    )
+    used = Table(name="links", n_bins=16, share=0.5, limit=clip_used)
 
     def outputs(neighbour, runs, rng):
-        sums = background.sums(background.scales(30, clip=clip_used, kind="gaussian"), 16)
-        if neighbour:
-            sums = sums + target.sums(target.scales(1, clip=clip_used, kind="gaussian"), 16)
-        drawn = noisy(np.tile(sums, runs), spread=spread, clip=clip_noised, rng=rng)
+        sums = dense(clipped_sums(used, both if neighbour else background, "l2"), 16)
+        noised = Table(name="links", n_bins=16 * runs, share=0.5, limit=clip_noised)
+        drawn = Budget(epsilon=2.0, delta=DELTA).draw(noised, np.tile(sums, runs), rng).noisy
         return drawn.reshape(runs, 16).sum(axis=1)
 
     return audit(outputs, n=n, rng=seeded(3), delta=DELTA).value
 
 
 def test_the_audit_stays_below_the_claim_and_catches_broken_twins():
-    spread = budget_of(kind="gaussian", unit="trip", epsilon=2.0, delta=DELTA, extras=())["links"]
-    claim = compose([spread.event()], delta=DELTA)
-    assert 0.4 * claim < audited(clip_used=9.0, clip_noised=9.0, spread=spread) <= claim
-    assert audited(clip_used=1e9, clip_noised=9.0, spread=spread) > claim  # nobody scaled the heavy unit down
-    assert audited(clip_used=9.0, clip_noised=2.5, spread=spread) > claim  # noise for another clip
+    claim = compose([Gaussian(noise_multiplier=Budget(epsilon=2.0, delta=DELTA).scale(0.5))], delta=DELTA)
+    assert 0.4 * claim < audited(clip_used=9.0, clip_noised=9.0) <= claim
+    assert audited(clip_used=1e9, clip_noised=9.0) > claim  # nobody scaled the heavy unit down
+    assert audited(clip_used=9.0, clip_noised=2.5) > claim  # noise for another clip
 
 
 def test_zones_of_protection_are_public_and_trips_lose_their_ends(cars):
@@ -164,7 +166,7 @@ def test_zones_of_protection_are_public_and_trips_lose_their_ends(cars):
 def test_with_little_noise_the_counts_are_those_of_the_trips(cars):
     drives = drives_of(cars, TOWN)
     truth = drives.counts()
-    found = counts(epsilon=5_000.0, protect_links=0, threshold_sigmas=0.5).apply(cars, seeded(1))
+    found = fitted(counts(epsilon=5_000.0, protect_links=0, threshold_sigmas=0.5), cars, seeded(1))
     assert np.corrcoef(found.totals, truth.sum(axis=0))[0, 1] > 0.97
     assert np.corrcoef(found.by_hour.ravel(), truth.ravel())[0, 1] > 0.9
     assert found.by_hour.sum() == pytest.approx(truth.sum(), rel=0.05)
@@ -175,7 +177,7 @@ def test_with_little_noise_the_counts_are_those_of_the_trips(cars):
 
 
 def test_counts_are_consistent_and_files_tell_the_threshold(cars, tmp_path):
-    found = counts(epsilon=20.0, od=True).apply(cars, seeded(2))
+    found = fitted(counts(epsilon=20.0, od=True), cars, seeded(2))
     table = found.table
     assert (table["count"] >= 0).all() and (table["low"] <= table["count"]).all() and (table["count"] <= table["high"]).all()
     assert table.height == 24 * len(found.used)
@@ -194,20 +196,20 @@ def test_links_within_their_own_error_are_not_published(cars):
     with pytest.MonkeyPatch.context() as patch:
         module = "murmurate.mechanisms.road_counts.assemble"
         patch.setattr(f"{module}.OWN_SIGMAS", 0.0)
-        without = counts(epsilon=20.0).apply(cars, seeded(2))
+        without = fitted(counts(epsilon=20.0), cars, seeded(2))
         patch.setattr(f"{module}.OWN_SIGMAS", 2.9)
-        with_it = counts(epsilon=20.0).apply(cars, seeded(2))
+        with_it = fitted(counts(epsilon=20.0), cars, seeded(2))
     assert set(with_it.used) < set(without.used)
 
 
 def test_empty_streets_stay_empty_at_three_deviations(cars):
     nobody = cars.take_trips(np.arange(0))
     for seed in range(3):
-        found = counts().apply(nobody, seeded(seed))
+        found = fitted(counts(), nobody, seeded(seed))
         assert len(found.used) <= 0.05 * TOWN.n_links
 
 
-def test_smoothing_lowers_the_error_and_knows_what_is_left():
+def test_smoothing_lowers_the_error_and_estimates_what_remains():
     generator = np.random.default_rng(1)
     row_traffic = np.repeat(np.arange(6) * 200.0, 6)  # nodes by row: traffic follows the rows
     truth = np.where(TOWN.road_class == 4, row_traffic[TOWN.link_from], 60.0)
@@ -218,28 +220,30 @@ def test_smoothing_lowers_the_error_and_knows_what_is_left():
     for field in (rough, corridors.fit(seen, 100.0, usual=usual)):
         error = np.sqrt(((field.level - truth) ** 2).mean())
         assert error < 0.8 * 100
-        assert 0.5 < error / np.sqrt((field.left(generator) ** 2).mean()) < 2
+        assert 0.5 < error / np.sqrt((field.standard_error(generator) ** 2).mean()) < 2
     empty = corridors.fit(generator.normal(0, 100.0, TOWN.n_links), 100.0, usual=np.zeros(TOWN.n_links))
-    assert np.quantile(empty.level, 0.9) < 0.3 * 100  # nothing around, so little is believed
+    assert np.quantile(empty.level, 0.9) < 0.3 * 100  # nothing around, so little is estimated
 
 
-def test_profiles_are_believed_by_what_rises_above_the_noise():
+def test_profiles_show_what_rises_above_the_noise():
     generator = np.random.default_rng(2)
     morning, evening = (np.exp(-(((np.arange(24) - peak) / 3) ** 2)) + 0.1 for peak in (8, 17))
     mix = np.linspace(0, 1, 32)[:, None]
     truth = mix * morning / morning.sum() + (1 - mix) * evening / evening.sum()
     hours = 20_000 * truth + generator.normal(0, 300.0, truth.shape)
-    believed = believe_profiles(hours, 300.0)
+    estimate = estimate_profiles(hours, 300.0)
     raw = hours / hours.sum(axis=1, keepdims=True)
-    assert np.abs(believed - truth).mean() < 0.6 * np.abs(raw - truth).mean()
-    drowned = believe_profiles(20_000 * truth + generator.normal(0, 1e5, truth.shape), 1e5)
+    assert np.abs(estimate - truth).mean() < 0.6 * np.abs(raw - truth).mean()
+    drowned = estimate_profiles(20_000 * truth + generator.normal(0, 1e5, truth.shape), 1e5)
     assert np.ptp(drowned, axis=0).max() < 1e-9  # nobody differs from the city where noise is all there is
-    assert np.allclose(believe_profiles(np.zeros((4, 24)), 1.0), 1 / 24)
+    assert np.allclose(estimate_profiles(np.zeros((4, 24)), 1.0), 1 / 24)
     city = 20_000 * (morning + evening)[None, :]
     noisy = city + generator.normal(0, 5_000.0, city.shape)
-    shape, believed = city / city.sum(), believe_profiles(noisy, 5_000.0)
-    assert np.abs(believed - shape).sum() < np.abs(noisy / noisy.sum() - shape).sum()  # hours lean on their neighbours
-    assert np.abs(believe_profiles(city, 1.0) - shape).max() < 1e-4
+    shape, estimate = city / city.sum(), estimate_profiles(noisy, 5_000.0)
+    assert (
+        np.abs(estimate - shape).sum() < np.abs(noisy / noisy.sum() - shape).sum()
+    )  # hours are smoothed over their neighbours
+    assert np.abs(estimate_profiles(city, 1.0) - shape).max() < 1e-4
 
 
 def test_zones_halve_the_traffic():
@@ -281,7 +285,7 @@ def test_san_francisco_in_two_days(data_dir):
     few = trips.take_trips(np.flatnonzero(trips.local_day[trips.offsets[:-1]] <= trips.local_day.min() + 1))
     network = read_roads(data_dir / "sf_osm2026_central_drive.graphml.gz")
     truth = drives_of(few, network).counts().sum(axis=0)
-    found = RoadCounts(epsilon=1.0, space=network, unit="trip").apply(few, seeded(1))
+    found = fitted(RoadCounts(epsilon=1.0, space=network, unit="trip"), few, seeded(1))
     top = np.argsort(-truth)[:1000]
     assert np.corrcoef(found.totals[top], truth[top])[0, 1] > 0.8
 

@@ -39,6 +39,28 @@ def test_a_fully_seen_day_comes_back():
     assert (found.place == days.place).mean() > 0.999
 
 
+def test_days_follow_from_each_persons_own_points():
+    """Nothing is taken over all people: everybody's days are, bit by bit, what they are alone, whoever else is there."""
+    city = mm.demo.city(people=25, days=3, seed=4, interval_s=600)
+    grid = city.grid(500)
+    table = city.trips.table.select("uid", "tid", "datetime", "lat", "lng").with_columns(pl.col("uid").cast(pl.String))
+    strangers = [
+        table.filter(pl.col("uid") == table["uid"][0]).with_columns(
+            pl.lit(name).alias("uid"), pl.col("datetime").dt.offset_by(by)
+        )
+        for name, by in (("  first", "-100y"), ("zz last", "170y"))
+    ]
+    everybody = Trips(pl.concat([strangers[0], table, strangers[1]]), time_zone=city.trips.time_zone)
+    together = daily_traces(everybody, grid, grid.n_cells, min_coverage=0.5)
+    assert len(together.people) > 20
+    for person in range(everybody.n_users):
+        alone = everybody.take_trips(everybody.trip_user == person)
+        found = daily_traces(alone, grid, grid.n_cells, min_coverage=0.5)
+        mine = together.take(together.person == person)
+        for name in ("day", "place", "coverage"):
+            np.testing.assert_array_equal(getattr(mine, name), getattr(found, name), err_msg=name)
+
+
 def test_a_stay_fills_the_gap_and_a_journey_does_not():
     home = seen([(0, 0.1, 5), (0, 8.0, 5), (0, 8.5, 40), (0, 17.0, 40), (0, 17.5, 5), (0, 23.9, 5)])
     found = traces(home)

@@ -13,10 +13,10 @@ from murmurate.attacks.localise_pool import localise_pool
 from murmurate.core.trips import Trips
 from murmurate.mechanisms.plausible import Plausible
 from murmurate.mechanisms.plausible.baselines import aggregate_iid, uniform_iid, walk_user
+from murmurate.mechanisms.plausible.exact import measured
 from murmurate.mechanisms.plausible.model import DayModel
 from murmurate.mechanisms.plausible.patterns import label_days
 from murmurate.mechanisms.plausible.published import fill_pool, learn
-from murmurate.mechanisms.plausible.statistics import gather
 from murmurate.metrics.semantics import visit_divergence, visit_relative_error
 from murmurate.noise import seeded
 from murmurate.profiles.aggregate import Aggregate
@@ -41,7 +41,7 @@ def test_own_on_a_city_of_a_thousand():
     grid = city.grid(500)
     days = two_days(daily_traces(city.trips, grid, grid.n_cells))
     second = days.nth_days(1)
-    noisy = gather(days, grid).measured(1.0, seeded(11))
+    noisy = measured(days, grid, epsilon=1.0, rng=seeded(11))
     model = DayModel.fit(noisy, grid, steps=72, time_zone="UTC", rng=seeded(12))
     made = model.places(second.n_days * 10, seeded(13))
     assert moves(made) == pytest.approx(moves(days.place), rel=0.15)

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 
 import murmurate as mm
+from murmurate.asking.rounds import fitted
 from murmurate.attacks.localise_rhythm import library_distance
 from murmurate.core.parameters import public_parameters
 from murmurate.errors import GuaranteeRefused, InputError, ParameterError
 from murmurate.mechanisms import build
 from murmurate.mechanisms.plausible import Plausible
+from murmurate.mechanisms.plausible.exact import measured
 from murmurate.mechanisms.plausible.library import BUILT_IN, FEWEST, LibraryRhythm, PatternLibrary, fit_library
 from murmurate.mechanisms.plausible.model import DayModel
 from murmurate.mechanisms.plausible.patterns import KINDS, kinds_of, label_days
-from murmurate.mechanisms.plausible.statistics import LIBRARY_SHARES, gather
+from murmurate.mechanisms.plausible.statistics import LIBRARY_SHARES
 from murmurate.noise import seeded
 from plausible_days import GRID, made_days, trips_of
 
@@ -37,8 +39,8 @@ def plausible(**changes):
     return Plausible(**{"space": GRID, "n_out": 20, **changes})
 
 
-def fitted(days, library, epsilon=4.0):
-    noisy = gather(days, GRID).measured(epsilon, seeded(2), LIBRARY_SHARES)
+def model_of(days, library, epsilon=4.0):
+    noisy = measured(days, GRID, epsilon=epsilon, rng=seeded(2), shares=LIBRARY_SHARES)
     return DayModel.fit(noisy, GRID, steps=72, time_zone="UTC", rng=seeded(2), library=library)
 
 
@@ -47,7 +49,7 @@ def test_a_file_of_trips_is_a_library(library_file):
     assert isinstance(mechanism.library, PatternLibrary)
     assert len(mechanism.library.label) >= FEWEST
     assert plausible(library=trips_of(PUBLIC)).library.mark == mechanism.library.mark
-    out = mechanism.apply(trips_of(made_days(20, 2)), seeded(1))
+    out = fitted(mechanism, trips_of(made_days(20, 2)), seeded(1)).sample(20, seeded(1))
     assert (out.n_trips, out.n_points) == (20, 20 * 72)
 
 
@@ -83,7 +85,7 @@ def test_without_its_file_a_marked_library_still_tells_the_promise_but_fits_noth
     mechanism = plausible(library="gone.parquet#0123456789ab")
     assert "gone.parquet#0123456789ab" in " ".join(mechanism.statement())
     with pytest.raises(ParameterError, match="is not here"):
-        mechanism.fit(trips_of(made_days(2, 1)), seeded(1))
+        fitted(mechanism, trips_of(made_days(2, 1)), seeded(1))
 
 
 @pytest.mark.parametrize(
@@ -109,13 +111,13 @@ def test_kinds_are_as_often_as_measured_not_as_in_the_library(library):
     """The library's people work; these never leave home."""
     still = made_days(400, 1)
     still.place[:] = still.place[:, :1]
-    made = fitted(still, library).places(500, seeded(3))
+    made = model_of(still, library).places(500, seeded(3))
     assert (made == made[:, :1]).all(axis=1).mean() > 0.8
     assert (PUBLIC.place == PUBLIC.place[:, :1]).all(axis=1).mean() < 0.4
 
 
 def test_kinds_that_noise_hides_stay_the_librarys(library):
-    noisy = gather(made_days(30, 1), GRID).measured(0.001, seeded(2), LIBRARY_SHARES)
+    noisy = measured(made_days(30, 1), GRID, epsilon=0.001, rng=seeded(2), shares=LIBRARY_SHARES)
     own = np.bincount(kinds_of(library.label), minlength=KINDS) / len(library.label)
     assert fit_library(noisy, library, people=30.0).share == pytest.approx(own, abs=0.05)
 
@@ -144,7 +146,7 @@ def test_an_observer_with_the_library_measures_how_strange_a_day_is(library):
 
 
 def test_a_model_with_a_library_comes_back_as_it_was(library, tmp_path):
-    model = fitted(made_days(50, 1), library)
+    model = model_of(made_days(50, 1), library)
     model.save(tmp_path)
     assert (plausible().load(tmp_path).places(40, seeded(3)) == model.places(40, seeded(3))).all()
     with np.load(tmp_path / "model.npz") as stored:

@@ -6,13 +6,15 @@ import numpy as np
 import polars as pl
 import pytest
 
+import murmurate as mm
+from murmurate.asking.rounds import fitted
 from murmurate.core.guarantee import DP
-from murmurate.errors import InputError, ParameterError
+from murmurate.errors import ContractBroken, InputError, ParameterError
 from murmurate.mechanisms.plausible import Plausible
+from murmurate.mechanisms.plausible.exact import measured
 from murmurate.mechanisms.plausible.model import DayModel
 from murmurate.mechanisms.plausible.patterns import label_days
 from murmurate.mechanisms.plausible.placing import expected_counts
-from murmurate.mechanisms.plausible.statistics import gather
 from murmurate.noise import seeded
 from plausible_days import GRID, made_days, trips_of
 
@@ -28,7 +30,7 @@ def days():
 
 @pytest.fixture(scope="module")
 def model(days):
-    noisy = gather(days, GRID).measured(4.0, seeded(2))
+    noisy = measured(days, GRID, epsilon=4.0, rng=seeded(2))
     return DayModel.fit(noisy, GRID, steps=72, time_zone="Europe/Helsinki", rng=seeded(2))
 
 
@@ -44,7 +46,7 @@ def test_the_promise_is_for_a_whole_person():
 
 def test_days_of_nobody_on_a_day_that_never_was():
     private = trips_of(made_days(20, 2))
-    out = plausible(n_out=30).apply(private, seeded(1))
+    out = fitted(plausible(), private, seeded(1)).sample(30, seeded(1))
     assert (out.n_trips, out.n_users, out.n_points) == (30, 30, 30 * 72)
     assert set(out.local_day.tolist()) == {11323}  # 2001-01-01
     assert ((out.cell >= 0) & (out.cell < GRID.n_cells)).all()
@@ -63,23 +65,29 @@ def test_days_begin_at_local_midnight(model):
 )
 def test_nobody_at_all_still_gives_days(private):
     """A refusal would tell that there is nobody."""
-    assert plausible(n_out=5).apply(private, seeded(1)).n_trips == 5
+    assert fitted(plausible(), private, seeded(1)).sample(5, seeded(1)).n_trips == 5
 
 
-def test_days_look_as_measured(model, days):
-    made = model.places(2000, seeded(5))
-    real_moves, moves = ((part[:, 1:] != part[:, :-1]).sum(axis=1).mean() for part in (days.place, made))
-    real_places, places = (label_days(part)[2].mean() for part in (days.place, made))
-    assert moves == pytest.approx(real_moves, rel=0.15)
-    assert places == pytest.approx(real_places, rel=0.15)
-    night = (made[:, 0] == made[:, 6]).mean()
-    assert night > 0.9
+def moves_and_places(place):
+    return (place[:, 1:] != place[:, :-1]).sum(axis=1).mean(), label_days(place)[2].mean()
+
+
+def test_days_look_as_measured(days):
+    """The median over several draws of the noise: single draws miss the moves by more than 15 % about one time in three."""
+    found, nights = [], []
+    for seed in range(9):
+        noisy = measured(days, GRID, epsilon=4.0, rng=seeded(seed))
+        made = DayModel.fit(noisy, GRID, steps=72, time_zone="UTC", rng=seeded(seed)).places(2000, seeded(5))
+        found.append(moves_and_places(made))
+        nights.append((made[:, 0] == made[:, 6]).mean())
+    assert np.median(found, axis=0) == pytest.approx(moves_and_places(days.place), rel=0.15)
+    assert np.median(nights) > 0.9
 
 
 def test_popular_places_stay_popular():
     days = made_days(600, 1)
     days.place[days.place < 30] = 4
-    noisy = gather(days, GRID).measured(2.0, seeded(2))
+    noisy = measured(days, GRID, epsilon=2.0, rng=seeded(2))
     made = DayModel.fit(noisy, GRID, steps=72, time_zone="UTC", rng=seeded(2)).places(500, seeded(1))
     assert np.bincount(made.ravel(), minlength=100).argmax() == 4
 
@@ -106,7 +114,7 @@ def test_moves_are_as_long_as_measured(days):
     short = type(days)(days.person, days.day, near, days.coverage, days.n_places)
     lengths = []
     for part in (days, short):
-        noisy = gather(part, GRID).measured(4.0, seeded(2))
+        noisy = measured(part, GRID, epsilon=4.0, rng=seeded(2))
         made = DayModel.fit(noisy, GRID, steps=72, time_zone="UTC", rng=seeded(2)).places(500, seeded(1))
         moved = made[:, 1:] != made[:, :-1]
         lengths.append(GRID.distance(made[:, :-1][moved], made[:, 1:][moved]).mean())
@@ -164,9 +172,26 @@ def test_senseless_parameters_are_refused_at_construction(changes):
         plausible(**changes)
 
 
-def test_only_own_learns_a_model():
-    with pytest.raises(ParameterError, match="own"):
-        plausible(variant="as_published").fit(trips_of(made_days(2, 1)), seeded(1))
+@pytest.mark.parametrize("variant", ["own-seeded", "own-tested", "as_published"])
+def test_only_own_learns_a_model_and_others_are_refused_before_the_charge(variant, tmp_path):
+    assert plausible().budget() is not None
+    other = plausible(variant=variant)
+    assert other.budget() is None
+    with mm.Ledger(tmp_path / "ledger.sqlite") as ledger:
+        with pytest.raises(ParameterError, match="learns no model with these settings"):
+            mm.fit(other, trips_of(made_days(2, 1)), ledger=ledger, accept_no_guarantee=True, out=tmp_path / "out")
+        assert not any(line.n_charges for name in ledger.populations() for line in ledger.spent(name))
+
+
+def test_own_is_never_handed_trips():
+    with pytest.raises(ContractBroken, match="noisy tables alone"):
+        plausible().apply(trips_of(made_days(2, 1)), seeded(1))
+
+
+def test_a_release_has_the_days_asked_for(tmp_path):
+    with mm.Ledger(tmp_path / "ledger.sqlite") as ledger:
+        made = mm.release(plausible(n_out=30), trips_of(made_days(20, 2)), ledger=ledger, out=tmp_path / "out")
+    assert made.trips.n_trips == 30
 
 
 def test_counts_are_drawn_to_the_prior_only_where_noise_hides_them():
@@ -180,6 +205,6 @@ def test_counts_are_drawn_to_the_prior_only_where_noise_hides_them():
 
 def test_same_rng_same_days():
     private = trips_of(made_days(10, 1))
-    tables = [plausible(n_out=20).apply(private, seeded(4)).table for _ in range(2)]
+    tables = [fitted(plausible(), private, seeded(4)).sample(20, seeded(4)).table for _ in range(2)]
     assert tables[0].equals(tables[1])
     assert isinstance(tables[0], pl.DataFrame)

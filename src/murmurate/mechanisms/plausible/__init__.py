@@ -7,31 +7,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from murmurate.asking import Budget, Facts, Round
+from murmurate.asking.table import Answers
 from murmurate.core.guarantee import DP, Guarantee, NoGuarantee, PlausibleDeniability, Unit
 from murmurate.core.mechanism import Rng
 from murmurate.core.parameters import one_of, positive, public_parameters, share, whole
 from murmurate.core.trips import Identity, Trips
-from murmurate.errors import ParameterError
+from murmurate.errors import ContractBroken, ParameterError
 from murmurate.mechanisms.plausible.library import PatternLibrary, named_library
 from murmurate.mechanisms.plausible.model import DayModel, as_trips
 from murmurate.mechanisms.plausible.published import publish
 from murmurate.mechanisms.plausible.seeded import recombine
-from murmurate.mechanisms.plausible.statistics import LIBRARY_SHARES, SHARES, gather
+from murmurate.mechanisms.plausible.statistics import LIBRARY_SHARES, SHARES, CountDays, ReadDays, tables_of
 from murmurate.mechanisms.plausible.tested import release_tested, terms
 from murmurate.mechanisms.plausible.words import EXPECTED_ERRORS, LIBRARY_ASSUMPTION, STATEMENTS
-from murmurate.profiles.days import STEPS, DailyTraces, daily_traces
+from murmurate.profiles.days import STEPS, daily_traces
 from murmurate.spaces.grid import Grid
 
 Variant = Literal["own", "own-seeded", "own-tested", "as_published"]
 VARIANTS = ("own", "own-seeded", "own-tested", "as_published")
+"""Names of the variants, the default first."""
+
 MERGES = ("run", "boundary", "none")
+"""How places of as_published persist, the default first."""
 
 MOST_CELLS = 200_000
+"""Most cells of a grid: statistics of a finer one would be noise, and take time in proportion."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plausible:
-    """Synthetic days over the cells of a public grid; no released day belongs to anyone.
+    """Releases synthetic days over the cells of a public grid; no released day belongs to anyone.
 
     Guarantee: `own` is `epsilon`-differentially private for everything one person ever did (add or remove), for any number
     of released days. `own-tested` is (`epsilon`, `delta`)-differentially private for `n_out` attempts. `own-seeded` promises
@@ -145,7 +151,7 @@ class Plausible:
     # -- the promise -----------------------------------------------------------------------------------------------
 
     def guarantee(self) -> Guarantee:
-        """What is promised, from the parameters alone."""
+        """Return the promise, from the parameters alone."""
         if self.variant == "own":
             assumptions = (*_ASSUMPTIONS, LIBRARY_ASSUMPTION) if self.library else _ASSUMPTIONS
             return DP(epsilon=self.epsilon, unit=Unit(name="user"), assumptions=assumptions)
@@ -168,43 +174,53 @@ class Plausible:
         return PlausibleDeniability(k=self.k, delta_d=self.delta_d, unit=Unit(name="user"), assumptions=_FILTER_ASSUMPTIONS)
 
     def statement(self) -> tuple[str, ...]:
-        """What is and is not protected, in plain words."""
+        """Say what is and is not protected."""
         words = STATEMENTS["own with a library" if self.library else self.variant]
         return tuple(sentence.format(**public_parameters(self)) for sentence in words)
 
     def expected_error(self) -> str:
-        """How near the days come to real ones."""
+        """Say how near the days come to real ones."""
         return EXPECTED_ERRORS["own with a library" if self.library else self.variant].format(**vars(self))
 
-    # -- what it does ----------------------------------------------------------------------------------------------
+    # -- what own measures -----------------------------------------------------------------------------------------
 
-    def apply(self, private: Trips, rng: Rng) -> Trips:
-        """`n_out` synthetic days."""
-        if self.variant == "own":
-            return self.fit(private, rng).sample(self.n_out, rng)
-        make = {"own-seeded": recombine, "own-tested": release_tested, "as_published": publish}[self.variant]
-        return as_trips(make(self.days(private), self, rng), self.space, private.time_zone)
-
-    def fit(self, private: Trips, rng: Rng) -> DayModel:
-        """Spend epsilon once, for any number of samples; only `own` learns a model that may be kept."""
+    def budget(self) -> Budget | None:
+        """Return a new budget of `own`; None for the other variants, which compare people and are handed the trips."""
         if self.variant != "own":
-            raise ParameterError(
-                f"only variant own learns a model that may be kept; {self.variant} is released with `release`."
-            )
-        library = self.library if isinstance(self.library, PatternLibrary) else None
-        if library is None and self.library:
+            return None
+        if self.library and not isinstance(self.library, PatternLibrary):
             raise ParameterError(f"the library {self.library!r} is not here; give its file to fit with it.")
-        exact = gather(self.days(private), self.space)
-        noisy = exact.measured(self.epsilon, rng, SHARES if library is None else LIBRARY_SHARES)
-        return DayModel.fit(noisy, self.space, steps=self.steps, time_zone=private.time_zone, rng=rng, library=library)
+        return Budget(epsilon=self.epsilon)
+
+    def ask(self, answers: Answers, facts: Facts) -> Round | None:
+        """Ask for all statistics in one round; with a library, of rhythms only how often each kind of day occurs."""
+        if answers:
+            return None
+        shares = LIBRARY_SHARES if self.library else SHARES
+        return Round(
+            tables=tables_of(self.space, shares),
+            prepare=ReadDays(self.space, self.steps, self.min_coverage),
+            contribute=CountDays(self.space, tuple(shares)),
+        )
+
+    def model(self, answers: Answers, facts: Facts, rng: Rng) -> DayModel:
+        """Estimate the model of days from noisy statistics; nothing private is read."""
+        library = self.library if isinstance(self.library, PatternLibrary) else None
+        return DayModel.fit(answers, self.space, steps=self.steps, time_zone=facts.time_zone, rng=rng, library=library)
 
     def load(self, path: Path) -> DayModel:
         """Read back a fitted model."""
         return DayModel.load(path)
 
-    def days(self, private: Trips) -> DailyTraces:
-        """The person-days that are read; each person's by their own points alone."""
-        return daily_traces(private, self.space, self.space.n_cells, steps=self.steps, min_coverage=self.min_coverage)
+    # -- what the other variants do --------------------------------------------------------------------------------
+
+    def apply(self, private: Trips, rng: Rng) -> Trips:
+        """Make `n_out` synthetic days with a variant that must see all people at once."""
+        if self.variant == "own":
+            raise ContractBroken("a measured mechanism is handed no trips", "variant own reads noisy tables alone.")
+        make = {"own-seeded": recombine, "own-tested": release_tested, "as_published": publish}[self.variant]
+        days = daily_traces(private, self.space, self.space.n_cells, steps=self.steps, min_coverage=self.min_coverage)
+        return as_trips(make(days, self, rng), self.space, private.time_zone)
 
 
 _ASSUMPTIONS = (

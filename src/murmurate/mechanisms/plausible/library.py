@@ -11,12 +11,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.asking.table import Answers
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Identity, Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.mechanisms.plausible.patterns import KINDS, MAIN, SECOND, Labels, jittered, kinds_of, label_days
 from murmurate.mechanisms.plausible.rhythm import shrunk
-from murmurate.mechanisms.plausible.statistics import Statistics
+from murmurate.mechanisms.plausible.statistics import laplace_scale
 from murmurate.profiles.days import STEPS, daily_traces
 from murmurate.spaces.grid import Grid
 
@@ -24,14 +25,19 @@ BUILT_IN = "city"
 """The word for the library that is made here: days of the built-in city, whose people do not exist."""
 
 _CITY = {"people": 500, "days": 6, "seed": 900, "interval_s": 300}
+"""The built-in city whose days make up that library: people, days of each, seed, seconds between points."""
+
 _CITY_CELL_M = 500.0
+"""Side of the cells its days are read over, in metres."""
 
 FEWEST = 100
-"""Patterns a library has at least: a few would be known again at sight."""
+"""Least number of patterns of a library; a few would be known again at sight."""
 
 MARK_DIGITS = 12
+"""Hexadecimal digits of a library's hash in manifests: enough to tell libraries apart, short enough to read."""
+
 MOST_SHIFT = 2
-"""Steps by which each change of place may move."""
+"""Largest number of steps by which each change of place may move."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +59,7 @@ class PatternLibrary:
 
     @classmethod
     def of(cls, public: Trips, name: str, *, cell_m: float, steps: int = STEPS) -> PatternLibrary:
-        """The whole days of public trips, over cells as large as those of the grid they will be placed on."""
+        """Read the whole days of public trips, over cells as large as those of the grid they will be placed on."""
         if not (public.has_time and public.has_coordinates and public.n_points):
             raise ParameterError(f"a library is made of trips with times and coordinates; {name} has none.")
         grid = _grid_over(public, cell_m)
@@ -61,18 +67,18 @@ class PatternLibrary:
 
     @cached_property
     def mark(self) -> str:
-        """What the library is known by."""
+        """A hash of the library's days."""
         return hashlib.sha256(np.ascontiguousarray(self.label, dtype="<i2").tobytes()).hexdigest()[:MARK_DIGITS]
 
     def spec(self) -> str:
-        """Name and mark, for manifests; the folder it lies in is nobody's business."""
+        """Return name and hash, for manifests; never the folder it lies in."""
         return f"{Path(self.name).name}#{self.mark}"
 
 
 def named_library(words: str, *, cell_m: float, steps: int) -> PatternLibrary | str:
-    """The library behind `city`, a file of trips, or `NAME#MARK` as manifests have it.
+    """Return the library behind `city`, a file of trips, or `NAME#HASH` as manifests have it.
 
-    A marked one whose file is not here stays words: everything but fitting can do without it.
+    One named by its hash whose file is not here stays a string: everything but fitting can do without it.
     """
     name, marked, mark = words.rpartition("#")
     if not marked or len(mark) != MARK_DIGITS or Path(words).exists():
@@ -107,7 +113,7 @@ def _from_file(path: str, cell_m: float, steps: int) -> PatternLibrary:
 
 
 def _grid_over(public: Trips, cell_m: float) -> Grid:
-    """Public data lay their own grid."""
+    """Return a grid over all points; they are public."""
     pad = 1e-3
     south, north = float(public.lat.min()) - pad, float(public.lat.max()) + pad
     west, east = float(public.lng.min()) - pad, float(public.lng.max()) + pad
@@ -136,7 +142,7 @@ class LibraryRhythm:
         return np.searchsorted(kinds_of(self.label), np.arange(KINDS + 1))
 
     def draw(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers]:
-        """`n` patterns: the first part of one day of the library, the rest of another of its kind, changes moved a little.
+        """Draw `n` patterns: the first part of one day of the library, the rest of another of its kind, changes moved a little.
 
         Two days join where both are at their main place. Whoever holds the library would know its days again otherwise.
         """
@@ -149,19 +155,19 @@ class LibraryRhythm:
         return label, n_labels
 
 
-def fit_library(noisy: Statistics, library: PatternLibrary, *, people: float) -> LibraryRhythm:
-    """How often each kind occurs: the noisy histogram, drawn to the library's own as far as noise hides it."""
+def fit_library(noisy: Answers, library: PatternLibrary, *, people: float) -> LibraryRhythm:
+    """Estimate how often each kind occurs: the noisy histogram, shrunk towards the library's own as far as noise hides it."""
     kind = kinds_of(library.label)
     count = np.bincount(kind, minlength=KINDS)
     own = np.maximum(count, 0.5) / np.maximum(count, 0.5).sum()
-    share = shrunk(noisy.people("kinds"), own, scale=noisy.scales["kinds"], people=people)
+    share = shrunk(noisy["kinds"].noisy, own, scale=laplace_scale(noisy["kinds"]), people=people)
     share = np.where(count > 0, share, 0.0)
     return LibraryRhythm(library.label[np.argsort(kind, kind="stable")], share / share.sum())
 
 
 @njit(cache=True)
 def _joined(one: Labels, two: Labels, generator: np.random.Generator) -> NDArray[np.int32]:
-    """Each row of `one` up to a step at which both are at their main place, then `two`; other places stay apart."""
+    """Join each row of `one` up to a step at which both are at their main place, then `two`; other places stay apart."""
     out = one.astype(np.int32)
     steps = one.shape[1]
     meets = np.empty(steps, dtype=np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from murmurate.asking.table import Answers
 from murmurate.core.mechanism import Rng
 from murmurate.core.parameters import whole
 from murmurate.core.trips import Trips
@@ -21,18 +22,23 @@ from murmurate.mechanisms.plausible.library import LibraryRhythm, PatternLibrary
 from murmurate.mechanisms.plausible.patterns import KINDS, kinds_of
 from murmurate.mechanisms.plausible.placing import Map, distances_between, fit_map
 from murmurate.mechanisms.plausible.rhythm import Rhythm, fit_rhythm, people_counted
-from murmurate.mechanisms.plausible.statistics import Statistics
 from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
 
 FICTITIOUS_DAY = (2001, 1, 1)
-"""A Monday on which no released day took place."""
+"""Year, month and day that released days are dated to: a Monday on which none of them took place."""
 
 ARRAYS = "model.npz"
+"""File of the arrays of a saved model."""
+
 SCHEMA = "model.json"
+"""File of its other values."""
+
 FORMAT = "plausible-1"
+"""Version of both files; others are refused."""
 
 _AT_ONCE = 20_000
+"""Days drawn at a time, so that scratch memory does not grow with the number asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +53,7 @@ class DayModel:
     @classmethod
     def fit(
         cls,
-        noisy: Statistics,
+        noisy: Answers,
         grid: Grid,
         *,
         steps: int,
@@ -55,7 +61,7 @@ class DayModel:
         rng: Rng,
         library: PatternLibrary | None = None,
     ) -> DayModel:
-        """Post-processing: no private value is read here."""
+        """Estimate the model from noisy statistics; no private value is read here."""
         generator = rng.generator()
         people = people_counted(noisy)
         rhythm: Rhythm | LibraryRhythm
@@ -66,7 +72,7 @@ class DayModel:
         return cls(grid, time_zone, rhythm, fit_map(noisy, grid, rhythm, people=people, generator=generator))
 
     def places(self, n: int, rng: Rng) -> NDArray[np.int32]:
-        """[trace, step]: cells of `n` synthetic days."""
+        """Draw [trace, step], the cells of `n` synthetic days."""
         whole("n_out", n)
         generator = rng.generator()
         parts = []
@@ -76,13 +82,19 @@ class DayModel:
         return np.concatenate(parts)
 
     def sample(self, n: int, rng: Rng) -> Trips:
-        """`n` synthetic days as trips: one point a step on a day that never was."""
+        """Draw `n` synthetic days as trips: one point a step on a day that never was."""
         return as_trips(self.places(n, rng), self.grid, self.time_zone)
 
     def save(self, path: Path) -> None:
         """Write `model.npz` and `model.json` into a folder."""
         own = {name: getattr(self.rhythm, name) for name in _RHYTHMS[type(self.rhythm)]}
-        np.savez_compressed(path / ARRAYS, allow_pickle=False, **own, **{name: getattr(self.map, name) for name in _MAP_ARRAYS})
+        placed: dict[str, Any] = {
+            "cells": self.map.cells,
+            "main": self.map.main,
+            "other": self.map.other,
+            "pull": self.map.distance_weight,
+        }
+        np.savez_compressed(path / ARRAYS, allow_pickle=False, **own, **placed)
         values = {
             "format": FORMAT,
             "grid": self.grid.spec(),
@@ -128,7 +140,9 @@ _RHYTHMS: dict[type[Any], dict[str, int]] = {
     LibraryRhythm: {"label": 2, "share": 1},
 }
 """Arrays of each kind of rhythm, and their dimensions."""
+
 _MAP_ARRAYS = {"cells": 1, "main": 1, "other": 1, "pull": 1}
+"""Arrays of the map in a file, and their dimensions; "pull" holds the weights of distances."""
 
 
 def _sound(arrays: dict[str, NDArray[Any]], grid: Grid) -> bool:
@@ -147,7 +161,7 @@ def _sound(arrays: dict[str, NDArray[Any]], grid: Grid) -> bool:
 
 
 def _sound_library(label: NDArray[Any], share: NDArray[Any]) -> bool:
-    """Labels below the number of steps, in the order of their kinds; no share for a kind without a pattern."""
+    """Check that labels are below the number of steps and ordered by kind, and that no kind without a pattern has a share."""
     if label.dtype != np.int16 or not label.size or label.min() < 0 or label.max() >= label.shape[1] or len(share) != KINDS:
         return False
     kind = kinds_of(label)
@@ -156,7 +170,7 @@ def _sound_library(label: NDArray[Any], share: NDArray[Any]) -> bool:
 
 
 def as_trips(place: NDArray[np.int32], grid: Grid, time_zone: str) -> Trips:
-    """Synthetic days [trace, step] as trips of people who do not exist, on a day that never was."""
+    """Return synthetic days [trace, step] as trips of people who do not exist, on a day that never was."""
     n, steps = place.shape
     midnight = datetime(*FICTITIOUS_DAY, tzinfo=ZoneInfo(time_zone)).astimezone(UTC)
     first_us = int(midnight.timestamp()) * 1_000_000

@@ -14,9 +14,10 @@ Labels = NDArray[np.int16]
 MAIN, SECOND, OTHER = range(3)
 """Roles: what matters of a label for the rhythm of a day."""
 ROLES = 3
+"""Number of roles."""
 
 BLOCKS = 6
-"""Blocks of the day, of equal length, by which departures are told apart."""
+"""Blocks of the day, of equal length, that departures are counted by."""
 
 AGES = 3
 """How long somebody has been at a place: the first step, the second or third, later."""
@@ -90,13 +91,23 @@ def age_class(age: int) -> int:
     return 1 if age <= 3 else 2
 
 
-# -- what a day is told by --------------------------------------------------------------------------------------------
+# -- traits of a day --------------------------------------------------------------------------------------------------
 
 MOVE_EDGES = np.array([0, 1, 2, 3, 4, 6, 8, 11, 15, 20])
+"""Edges of the histogram of moves a day; fine where days are common. Set by hand, as all edges here."""
+
 PLACE_EDGES = np.array([1, 2, 3, 4, 5, 7, 10, 14])
+"""Edges of the histogram of different places a day."""
+
 SHARE_BINS = 8
+"""Bins of histograms of shares of a day."""
+
 FIRST_EDGES = np.array([5.0, 7.0, 8.0, 9.0, 10.5, 13.0])
+"""Edges of the histogram of the hour of the first move."""
+
 LAST_EDGES = np.array([12.0, 15.0, 17.0, 18.0, 20.0, 22.0])
+"""Edges of the histogram of the hour of the last move."""
+
 TRAITS = (
     len(MOVE_EDGES) + 1,
     len(PLACE_EDGES) + 1,
@@ -109,7 +120,9 @@ TRAITS = (
 )
 """Sizes of the histograms of days: moves, places, share of the main place, how the day begins and ends, longest stay out,
 hour of the first and of the last move (or none), share of the second place."""
+
 TRAIT_OFFSETS = np.cumsum(np.array([0, *TRAITS]))
+"""First position of each histogram where all are laid side by side."""
 
 
 @njit(cache=True)
@@ -153,7 +166,11 @@ def traits_of_days(label: Labels, n_labels: Integers) -> Integers:
 # -- kinds of days, coarser than traits --------------------------------------------------------------------------------
 
 KIND_MOVES = np.array([1, 3, 6])
+"""Edges of the number of moves by which kinds of days differ."""
+
 KIND_SHARES = np.array([0.5, 0.75])
+"""Edges of the share of a day at its main place by which kinds of days differ."""
+
 KINDS = (len(KIND_MOVES) + 1) * (len(KIND_SHARES) + 1)
 """How often people move (4 bins) and how much of the day is at one place (3 bins)."""
 

@@ -1,4 +1,4 @@
-"""Placing days on the map: popularity drawn back out of noisy counts, and places that lie apart as people's moves do."""
+"""Place days on the map: popularity estimated from noisy counts, and places that lie apart as people's moves do."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.asking.table import Answers
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.plausible.patterns import Labels
 from murmurate.mechanisms.plausible.rhythm import shrunk
-from murmurate.mechanisms.plausible.statistics import JUMP_BINS, Statistics, jump_bin, regions_of
+from murmurate.mechanisms.plausible.statistics import JUMP_BINS, jump_bin, laplace_scale, regions_of
 from murmurate.spaces.grid import Grid
 
 MOST_PLACES = 3000
@@ -26,8 +27,13 @@ SHAPES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Shapes of gamma priors of popularity that are tried, from a few places that have it all to an even city."""
 
 SWEEPS = 2
+"""Times each place of a day is drawn again, given all the others; set by hand."""
+
 CALIBRATIONS = 6
+"""Times the weights of distances are corrected by the distances that days drawn with them have; set by hand."""
+
 CALIBRATION_DAYS = 600
+"""Days drawn for each correction; with five moves a day a distance bin gets about 250 of them."""
 
 
 class Patterns(Protocol):
@@ -48,42 +54,42 @@ class Map:
     """Popularity of each as the main place of a day."""
     other: Floats
     """Popularity of each as any other place."""
-    pull: Floats
-    """[distance bin]: how much a move over such a distance is sought or shunned."""
+    distance_weight: Floats
+    """[distance bin]: factor on the probability of a move over such a distance."""
     apart: NDArray[np.uint8]
     """[place, place]: the distance bin."""
 
     def place(
         self, label: Labels, n_labels: Integers, generator: np.random.Generator, shunned: NDArray[np.int32] | None = None
     ) -> NDArray[np.int32]:
-        """A cell for every label of every day, no cell twice in a day; cells in the day's row of `shunned` never."""
+        """Choose a cell for every label of every day, no cell twice in a day; cells in the day's row of `shunned` never."""
         if shunned is None:
             shunned = np.empty((len(label), 0), dtype=np.int32)
         position = np.full(int(self.cells.max()) + 2, -1, dtype=np.int64)
         position[self.cells] = np.arange(len(self.cells))
         known = np.where((shunned >= 0) & (shunned < len(position)), position[shunned], -1)
-        at = _place_days(label, n_labels, self.main, self.other, self.pull, self.apart, known, SWEEPS, generator)
+        at = _place_days(label, n_labels, self.main, self.other, self.distance_weight, self.apart, known, SWEEPS, generator)
         return self.cells[np.take_along_axis(at, label.astype(np.int64), axis=1)]
 
 
-def fit_map(noisy: Statistics, grid: Grid, rhythm: Patterns, *, people: float, generator: np.random.Generator) -> Map:
-    """Post-processing of noisy statistics into popularity and pull."""
+def fit_map(noisy: Answers, grid: Grid, rhythm: Patterns, *, people: float, generator: np.random.Generator) -> Map:
+    """Estimate popularity and weights of distances from noisy statistics."""
     main, other = popularity(noisy, grid, people=people)
-    jumps = shrunk(noisy.people("jumps"), JUMP_PRIOR * 0.6, scale=noisy.scales["jumps"], people=people)
+    jumps = shrunk(noisy["jumps"].noisy, JUMP_PRIOR * 0.6, scale=laplace_scale(noisy["jumps"]), people=people)
     return calibrated(grid, rhythm, main, other, jumps / jumps.sum(), generator=generator)
 
 
-def popularity(noisy: Statistics, grid: Grid, *, people: float) -> tuple[Floats, Floats]:
-    """Main and other popularity of each cell: what it is expected to be, given noisy counts of it and of its region.
+def popularity(noisy: Answers, grid: Grid, *, people: float) -> tuple[Floats, Floats]:
+    """Estimate main and other popularity of each cell: posterior means given noisy counts of it and of its region.
 
-    Where many have their main place, many go for other things too: both kinds together tell the prior of each, and regions
-    are no walls, so their mass is spread smoothly.
+    Where many have their main place, many go for other things too, so that both kinds together are the prior of each. Counts
+    of regions are spread smoothly, so that edges of regions do not show.
     """
     region, n_regions = regions_of(grid)
     inside = np.bincount(region, minlength=n_regions)
-    coarse = noisy.people("regions").reshape(2, n_regions)
-    fine = noisy.people("cells").reshape(2, grid.n_cells)
-    coarse_scale, fine_scale = noisy.scales["regions"], noisy.scales["cells"]
+    coarse = noisy["regions"].noisy.reshape(2, n_regions)
+    fine = noisy["cells"].noisy.reshape(2, grid.n_cells)
+    coarse_scale, fine_scale = laplace_scale(noisy["regions"]), laplace_scale(noisy["cells"])
     of_two = np.sqrt(2.0)  # the noise of a sum of two counts is as wide as this
     mass = expected_counts(coarse.sum(axis=0), of_two * coarse_scale, people * inside / grid.n_cells)
     both = expected_counts(fine.sum(axis=0), of_two * fine_scale, _smoothed((mass / inside)[region], grid))
@@ -97,7 +103,7 @@ def popularity(noisy: Statistics, grid: Grid, *, people: float) -> tuple[Floats,
 
 
 def _smoothed(values: Floats, grid: Grid) -> Floats:
-    """Each cell the mean of the nine around it, twice."""
+    """Replace each cell by the mean of the nine around it, twice."""
     rows, columns = grid.rows, grid.columns
     area: Floats = values.reshape(rows, columns)
     for _ in range(2):
@@ -109,14 +115,14 @@ def _smoothed(values: Floats, grid: Grid) -> Floats:
 def calibrated(
     grid: Grid, rhythm: Patterns, main: Floats, other: Floats, jumps: Floats, *, generator: np.random.Generator
 ) -> Map:
-    """The map whose days, drawn with this rhythm, move as far as `jumps` says."""
+    """Return the map whose days, drawn with this rhythm, move as far as `jumps` says."""
     both = main + other
     cells = np.sort(np.argsort(both)[::-1][:MOST_PLACES])
     cells = cells[both[cells] > both.sum() * 1e-7]
     apart = distances_between(grid, cells)
-    pull = np.ones(JUMP_BINS)
+    factor = np.ones(JUMP_BINS)
     label, n_labels = rhythm.draw(CALIBRATION_DAYS, generator)
-    chosen = Map(cells.astype(np.int32), main[cells] / main[cells].sum(), other[cells] / other[cells].sum(), pull, apart)
+    chosen = Map(cells.astype(np.int32), main[cells] / main[cells].sum(), other[cells] / other[cells].sum(), factor, apart)
     position = np.zeros(grid.n_cells, dtype=np.int64)
     position[cells] = np.arange(len(cells))
     for _ in range(CALIBRATIONS):
@@ -125,19 +131,19 @@ def calibrated(
         found = np.bincount(apart[made[:, :-1][moved], made[:, 1:][moved]], minlength=JUMP_BINS) + 1.0
         there = np.bincount(apart.ravel(), minlength=JUMP_BINS) > 0
         ratio = np.where(there, jumps / (found / found.sum()), 1.0)
-        pull = np.clip(pull * ratio**0.8, 1e-4, 1e4)
-        chosen = Map(chosen.cells, chosen.main, chosen.other, pull, apart)
+        factor = np.clip(factor * ratio**0.8, 1e-4, 1e4)
+        chosen = Map(chosen.cells, chosen.main, chosen.other, factor, apart)
     return chosen
 
 
 def distances_between(grid: Grid, cells: NDArray[np.integer]) -> NDArray[np.uint8]:
-    """[cell, cell]: the distance bin."""
+    """Return [cell, cell] distance bins."""
     lat, lng = grid.centre(cells)
     return _distances(np.radians(lat), np.radians(lng))
 
 
 def expected_counts(noisy: Floats, scale: float, prior: Floats) -> Floats:
-    """Mean of each count given a gamma prior of this mean and what was measured through Laplace noise.
+    """Return the posterior mean of each count, given a gamma prior of this mean and Laplace noise.
 
     How uneven the counts are, the shape of the prior, is weighed by how likely each makes the noisy counts themselves.
     """
@@ -149,7 +155,7 @@ def expected_counts(noisy: Floats, scale: float, prior: Floats) -> Floats:
 
 @njit(cache=True)
 def _expected_counts(noisy: Floats, scale: float, prior: Floats, shape: float, log_gamma: float) -> tuple[Floats, float]:
-    """The means on a fine logarithmic grid, and the log probability of the noisy counts."""
+    """Return the means, on a fine logarithmic grid, and the log probability of the noisy counts."""
     points = 120
     out = np.empty(len(noisy))
     evidence = 0.0
@@ -192,7 +198,7 @@ def _place_days(  # noqa: PLR0917
     n_labels: Integers,
     main: Floats,
     other: Floats,
-    pull: Floats,
+    distance_weight: Floats,
     apart: NDArray[np.uint8],
     shunned: Integers,
     sweeps: int,
@@ -222,7 +228,7 @@ def _place_days(  # noqa: PLR0917
                     if joined[mine, its]:
                         distances = apart[at[its]]
                         for place in range(n_places):
-                            weight[place] *= pull[distances[place]]
+                            weight[place] *= distance_weight[distances[place]]
                     weight[at[its]] = 0.0
                 for place in shunned[row]:
                     if place >= 0:

@@ -1,4 +1,4 @@
-"""The rhythm of days: a chain over roles from noisy statistics, tilted so that whole days look as they were measured to."""
+"""The rhythm of days: a Markov chain over roles from noisy statistics, reweighted so that whole days have measured traits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.asking.table import Answers
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.plausible.patterns import (
     AGES,
@@ -23,7 +24,7 @@ from murmurate.mechanisms.plausible.patterns import (
     role,
     traits_of_days,
 )
-from murmurate.mechanisms.plausible.statistics import MOVES_READ, PLACES_READ, TO_ROLES, Statistics
+from murmurate.mechanisms.plausible.statistics import MOVES_READ, PLACES_READ, TO_ROLES, laplace_scale
 
 PRIORS: Mapping[str, tuple[float, ...]] = {
     "slots": (.135, .13, .085, .08, .10, .125, .025, .025, .055, .06, .035, .02, .006, .012, .026, .027, .032, .022),
@@ -43,10 +44,13 @@ PRIOR_SPREAD = 0.8
 """How far, relatively, a population may lie from the priors: the standard deviation that shrinking assumes."""
 
 MOVES_PRIOR, PLACES_PRIOR = 5.0, 4.2
-"""Moves and different places of a day before anything is measured."""
+"""Moves and different places of a day before anything is measured; set by hand."""
+
 LEVEL_SPREAD = 0.25
 """`PRIOR_SPREAD` of these two, of which less is unknown."""
+
 LEVEL_ROUNDS = 4
+"""Times departures and new places are corrected until days have the measured means; set by hand."""
 
 PRIOR_DAYS = 15.0
 """How many observed days the chain's own traits count for against the measured ones."""
@@ -56,7 +60,9 @@ CANDIDATES = 4096
 
 FITTED_ON = 6000
 """Days drawn from the chain to fit the tilt."""
+
 NEWTON_STEPS = 12
+"""Most steps of Newton's method when the tilt is fitted; it usually needs fewer."""
 
 STEEPEST_TILT = 0.999
 """Candidates with a weight beyond this quantile count as if they had it, which bounds the time sampling takes."""
@@ -76,10 +82,10 @@ class Rhythm:
     tilt: Floats
     """Log weight of each trait of a day."""
     ceiling: float
-    """Largest log weight that is told apart."""
+    """Largest log weight that is distinguished; larger ones count as if they were equal to it."""
 
     def draw(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers]:
-        """`n` day patterns: labels by time spent, and how many labels each has."""
+        """Draw `n` day patterns: labels by time spent, and how many labels each has."""
         parts: list[tuple[Labels, Integers]] = []
         found = 0
         while found < n:
@@ -90,7 +96,7 @@ class Rhythm:
         return np.concatenate([part[0] for part in parts])[:n], np.concatenate([part[1] for part in parts])[:n]
 
     def candidates(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers, Floats]:
-        """`n` days of the chain before tilting, and their log weights."""
+        """Draw `n` days of the chain before tilting, with their log weights."""
         label, n_labels = _ranked(_walk(n, self.steps, self.start, self.hazard, self.heading, generator))
         return label, n_labels, self.tilt[traits_of_days(label, n_labels)].sum(axis=1)
 
@@ -103,37 +109,37 @@ class FixedDays:
     n_labels: Integers
 
     def draw(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers]:
-        """`n` of them at random."""
+        """Draw `n` of them at random."""
         chosen = generator.integers(0, len(self.label), n)
         return self.label[chosen], self.n_labels[chosen]
 
 
-def people_counted(noisy: Statistics) -> float:
-    """How many people there are, from the statistics to which each adds one; at least one."""
-    mains = noisy.people("regions")[: len(noisy.values["regions"]) // 2]
+def people_counted(noisy: Answers) -> float:
+    """Estimate how many people there are from the statistics to which each adds one; at least one."""
+    mains = noisy["regions"].noisy[: len(noisy["regions"].noisy) // 2]
     estimates = [2 * mains.sum()]
-    precisions = [1 / (4 * len(mains) * noisy.scales["regions"] ** 2)]
+    precisions = [1 / (4 * len(mains) * laplace_scale(noisy["regions"]) ** 2)]
     for name in ("headcount", "slots", "slots_by_age", "traits", "kinds"):
-        if name in noisy.values:
-            values = noisy.people(name)
+        if name in noisy:
+            values = noisy[name].noisy
             estimates.append(values.sum())
-            precisions.append(1 / (len(values) * noisy.scales[name] ** 2))
+            precisions.append(1 / (len(values) * laplace_scale(noisy[name]) ** 2))
     return max(1.0, float(np.average(estimates, weights=precisions)))
 
 
 def shrunk(noisy: Floats, prior: Floats, *, scale: float, people: float, spread: float = PRIOR_SPREAD) -> Floats:
-    """The noisy sums drawn towards what the prior expects, the more so the wider the noise; never below a trace of it."""
+    """Shrink noisy sums towards what the prior expects, the more so the wider the noise; never below 5 % of it."""
     expected = prior * people
-    trust = (spread * expected) ** 2
-    trust /= trust + 2 * scale**2
-    return np.maximum(expected + trust * (noisy - expected), 0.05 * expected)
+    variance = (spread * expected) ** 2
+    weight = variance / (variance + 2 * scale**2)
+    return np.maximum(expected + weight * (noisy - expected), 0.05 * expected)
 
 
-def fit_rhythm(noisy: Statistics, *, steps: int, generator: np.random.Generator) -> Rhythm:
-    """Post-processing of noisy statistics: the chain, then the tilt that brings its days to the measured traits."""
+def fit_rhythm(noisy: Answers, *, steps: int, generator: np.random.Generator) -> Rhythm:
+    """Estimate the chain from noisy statistics, then the tilt that brings its days to the measured traits."""
     people = people_counted(noisy)
     sums = {
-        name: shrunk(noisy.people(name), np.array(prior), scale=noisy.scales[name], people=people)
+        name: shrunk(noisy[name].noisy, np.array(prior), scale=laplace_scale(noisy[name]), people=people)
         for name, prior in PRIORS.items()
     }
     leaving, slots = sums["leaving_by_block"].reshape(ROLES, BLOCKS), sums["slots"].reshape(ROLES, BLOCKS)
@@ -165,23 +171,25 @@ def fit_rhythm(noisy: Statistics, *, steps: int, generator: np.random.Generator)
 
 
 LEAST_HAZARD, MOST_HAZARD = 1e-4, 0.95
+"""Least and largest probability of leaving a place after a step, so that every day can be drawn and none is all moves."""
 
 _LEVELS = (("moves", MOVES_PRIOR, MOVES_READ), ("places", PLACES_PRIOR, PLACES_READ))
 
 
-def _level(noisy: Statistics, name: str, prior: float, read: int, *, people: float) -> float:
-    """Mean moves or places of a day."""
-    total = shrunk(noisy.people(name), np.array([prior / read]), scale=noisy.scales[name], people=people, spread=LEVEL_SPREAD)
+def _level(noisy: Answers, name: str, prior: float, read: int, *, people: float) -> float:
+    """Estimate the mean number of moves or places of a day."""
+    scale = laplace_scale(noisy[name])
+    total = shrunk(noisy[name].noisy, np.array([prior / read]), scale=scale, people=people, spread=LEVEL_SPREAD)
     return max(1.2, float(total[0]) * read / people)
 
 
-def _tilted(chain: Rhythm, noisy: Statistics, *, people: float, generator: np.random.Generator) -> tuple[Rhythm, float, float]:
-    """Maximum entropy relative to the chain, traits held only as tightly as their noise allows; mean moves and places of it."""
+def _tilted(chain: Rhythm, noisy: Answers, *, people: float, generator: np.random.Generator) -> tuple[Rhythm, float, float]:
+    """Fit the tilt by maximum entropy, traits weighed by their noise; return it with the mean moves and places of its days."""
     label, n_labels, _ = chain.candidates(FITTED_ON, generator)
     traits = traits_of_days(label, n_labels)
     size = int(TRAIT_OFFSETS[-1])
-    wanted = noisy.people("traits") * len(TRAITS) / people
-    variance = PRIOR_DAYS * 2 * (noisy.scales["traits"] * len(TRAITS) / people) ** 2 + 1e-4
+    wanted = noisy["traits"].noisy * len(TRAITS) / people
+    variance = PRIOR_DAYS * 2 * (laplace_scale(noisy["traits"]) * len(TRAITS) / people) ** 2 + 1e-4
     tilt = chain.tilt
     for _ in range(NEWTON_STEPS):
         log_weight = tilt[traits].sum(axis=1)
@@ -202,7 +210,7 @@ def _tilted(chain: Rhythm, noisy: Statistics, *, people: float, generator: np.ra
 
 @njit(cache=True)
 def _moments(traits: Integers, weight: Floats, size: int) -> tuple[Floats, Floats]:
-    """How often each trait, and each two of them together, occur; a day has one bin of each histogram."""
+    """Return how often each trait, and each two of them together, occur; a day has one bin of each histogram."""
     mean, together = np.zeros(size), np.zeros((size, size))
     for row in range(len(traits)):
         for one in traits[row]:
@@ -213,7 +221,7 @@ def _moments(traits: Integers, weight: Floats, size: int) -> tuple[Floats, Float
 
 
 def _ranked(walked: Labels) -> tuple[Labels, Integers]:
-    """Labels again by the time really spent, since a day may turn out otherwise than its roles were meant."""
+    """Label days by the time really spent, since a drawn day may differ from what its roles were meant for."""
     label, _, n_labels = label_days(walked.astype(np.int32))
     return label, n_labels
 

@@ -1,16 +1,17 @@
-"""The statistics that `own` measures: one person changes each by at most one unit in L1, however many days they have."""
+"""The statistics that `own` measures: one person adds at most one to each, in L1, however many days they have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from murmurate.core.mechanism import Rng
-from murmurate.core.space import Integers
+from murmurate.asking import Answer, Contributions, Part, Table
+from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.plausible.patterns import (
     AGES,
     BLOCKS,
@@ -26,24 +27,30 @@ from murmurate.mechanisms.plausible.patterns import (
     role,
     traits_of,
 )
-from murmurate.noise import laplace_integers
-from murmurate.profiles.days import DailyTraces
+from murmurate.profiles.days import DailyTraces, daily_traces
 from murmurate.spaces.grid import Grid
 
 UNIT = 1 << 20
-"""One person, in fixed point: shares of a person are rounded down, so that the bound on L1 holds exactly."""
+"""Fixed-point steps of one person: shares of a person are rounded down, so that the bound on L1 holds exactly. Finer than
+`asking.STEPS`, because a person's time is spread over hundreds of bins."""
 
 MOVES_READ = 10
-"""Moves a day that count fully; a person with more has each count less."""
+"""Moves a day that count fully; of a person with more, each counts less. Set by hand: few people move more often."""
 
 PLACES_READ = 10
-"""Different places a day that count fully."""
+"""Different places a day that count fully; the same."""
 
 REGION_CELLS = 5
-"""A coarse region is a block of this many rows and columns of cells."""
+"""Rows and columns of cells that make up a coarse region; set by hand."""
 
 JUMP_EDGES_M = np.array([750.0, 1100, 1600, 2300, 3300, 4700, 6700, 9500, 13500, 19000, 27000])
+"""Edges of the histogram of distances between successive places, in metres, each about 1.4 times the one before."""
+
 JUMP_BINS = len(JUMP_EDGES_M) + 1
+"""Bins of that histogram."""
+
+EARTH_RADIUS_M = 6_371_008.8
+"""Mean radius of the Earth, in metres."""
 
 TO_ROLES = 4
 """Where a move leads: main, second, an other place not yet seen that day, an other place again."""
@@ -62,123 +69,128 @@ SHARES: Mapping[str, int] = {
     "heading": 5,
     "traits": 12,
 }
-"""Hundredths of epsilon spent on each statistic; together 100."""
+"""Hundredths of epsilon spent on each statistic; together 100. Chosen on the built-in city."""
 
 LIBRARY_SHARES: Mapping[str, int] = {"regions": 34, "cells": 36, "jumps": 15, "kinds": 15}
-"""The same where rhythms come from a public library: only how often each kind of day occurs is asked of the private ones."""
+"""The same where rhythms come from a public library: of private days, only how often each kind occurs is measured."""
 
 _TRAIT_COUNT = len(TRAITS)
 
+_SIZES: Mapping[str, int] = {
+    "headcount": 1,
+    "jumps": JUMP_BINS,
+    "slots": ROLES * BLOCKS,
+    "leaving_by_block": ROLES * BLOCKS,
+    "slots_by_age": ROLES * AGES,
+    "leaving_by_age": ROLES * AGES,
+    "heading": ROLES * TO_ROLES,
+    "traits": int(TRAIT_OFFSETS[-1]),
+    "moves": 1,
+    "places": 1,
+    "kinds": KINDS,
+}
+"""Bins of the statistics whose size does not depend on the grid; side by side they are one row a person."""
 
-@dataclass(frozen=True, eq=False)
-class Statistics:
-    """Sums over people, in units; exact (private) or noisy (may leave)."""
+_ENDS = np.cumsum(list(_SIZES.values()))
+_JUMPS, _SLOTS, _LEAVING, _SLOTS_AGE, _LEAVING_AGE, _HEADING, _TRAITS, _MOVES, _PLACES, _KINDS = (int(k) for k in _ENDS[:-1])
+"""First column of each in that row; headcount is column 0."""
 
-    values: Mapping[str, Integers]
-    scales: Mapping[str, float] = field(default_factory=dict)
-    """Scale of the noise on each, in people; none on exact sums."""
-
-    def measured(self, epsilon: float, rng: Rng, shares: Mapping[str, int] = SHARES) -> Statistics:
-        """The same with discrete Laplace noise: epsilon in all, split by `shares`, which are hundredths."""
-        scales = {name: noise_scale(name, epsilon, shares) for name in shares}
-        noisy = {name: laplace_integers(self.values[name], scale=scales[name] * UNIT, rng=rng) for name in shares}
-        return Statistics(noisy, scales)
-
-    def people(self, name: str) -> NDArray[np.float64]:
-        """A statistic in people rather than units."""
-        return self.values[name] / UNIT
+_WIDTH = int(_ENDS[-1])
 
 
-def noise_scale(name: str, epsilon: float, shares: Mapping[str, int] = SHARES) -> float:
-    """Scale of the noise on a statistic, in people."""
-    return 100.0 / (epsilon * shares[name])
+def tables_of(grid: Grid, shares: Mapping[str, int]) -> tuple[Table, ...]:
+    """Return the tables of the statistics in `shares`, hundredths of the budget."""
+    sizes = {**_SIZES, "regions": 2 * regions_of(grid)[1], "cells": 2 * grid.n_cells}
+    return tuple(Table(name=name, n_bins=sizes[name], share=part / 100, steps=UNIT) for name, part in shares.items())
+
+
+def laplace_scale(answer: Answer) -> float:
+    """Return the scale of the Laplace noise of a statistic, in people."""
+    return answer.deviation / sqrt(2)
 
 
 def regions_of(grid: Grid) -> tuple[Integers, int]:
-    """The coarse public region of each cell, and how many there are."""
+    """Return the coarse public region of each cell, and how many there are."""
     row, column = grid.row_column(np.arange(grid.n_cells))
     across = -(-grid.columns // REGION_CELLS)
     return row // REGION_CELLS * across + column // REGION_CELLS, across * -(-grid.rows // REGION_CELLS)
 
 
-def gather(days: DailyTraces, grid: Grid) -> Statistics:
-    """The exact sums; each person's days together weigh one unit."""
+@dataclass(frozen=True)
+class ReadDays:
+    """Cuts the trips of a part into person-days, each person's by their own points alone."""
+
+    grid: Grid
+    steps: int
+    min_coverage: float
+
+    def __call__(self, part: Part) -> DailyTraces:
+        """Return the kept days; persons are numbered as the units of the part."""
+        return daily_traces(part.trips, self.grid, self.grid.n_cells, steps=self.steps, min_coverage=self.min_coverage)
+
+
+@dataclass(frozen=True)
+class CountDays:
+    """Contributes to the statistics of these names."""
+
+    grid: Grid
+    names: tuple[str, ...]
+
+    def __call__(self, days: DailyTraces) -> dict[str, Contributions]:
+        """Return what each person adds; at most `UNIT` to each statistic."""
+        rows = contributions(days, self.grid)
+        return {name: rows[name] for name in self.names}
+
+
+def contributions(days: DailyTraces, grid: Grid) -> dict[str, Contributions]:
+    """Return what each person adds to every statistic: all of a person's days together weigh one, rounded down."""
     region, n_regions = regions_of(grid)
     starts = np.flatnonzero(np.r_[True, days.person[1:] != days.person[:-1]]) if days.n_days else np.zeros(0, dtype=np.int64)
     bounds = np.r_[starts, days.n_days].astype(np.int64)
     lat, lng = grid.centre(np.arange(grid.n_cells))
-    parts = _gather(days.place, bounds, region, n_regions, np.radians(lat), np.radians(lng))
-    names = (
-        "regions", "cells", "jumps", "slots", "leaving_by_block", "slots_by_age", "leaving_by_age", "heading", "traits",
-        "moves", "places", "kinds",
-    )  # fmt: skip
-    headcount = np.array([(len(bounds) - 1) * UNIT], dtype=np.int64)
-    return Statistics({"headcount": headcount, **dict(zip(names, parts, strict=True))})
+    own, cells, regions = _read_days(days.place, bounds, region, n_regions, np.radians(lat), np.radians(lng))
+    person = days.person[starts]
+    rows = {}
+    for (name, size), end in zip(_SIZES.items(), _ENDS.tolist(), strict=True):
+        unit, column = np.nonzero(own[:, end - size : end])
+        rows[name] = Contributions(person[unit], column, own[unit, end - size + column])
+    for name, found in (("cells", cells), ("regions", regions)):
+        rows[name] = Contributions(person[found[:, 0]], found[:, 1], found[:, 2])
+    return rows
 
 
 @njit(cache=True)
 def jump_bin(lat1: float, lng1: float, lat2: float, lng2: float) -> int:
-    """The bin of the great-circle distance between two places given in radians."""
+    """Return the bin of the great-circle distance between two places given in radians."""
     a = np.sin((lat2 - lat1) / 2) ** 2 + np.cos(lat1) * np.cos(lat2) * np.sin((lng2 - lng1) / 2) ** 2
-    return int(np.searchsorted(JUMP_EDGES_M, 2 * 6_371_008.8 * np.arcsin(min(1.0, np.sqrt(a)))))
+    return int(np.searchsorted(JUMP_EDGES_M, 2 * EARTH_RADIUS_M * np.arcsin(min(1.0, np.sqrt(a)))))
 
 
 @njit(cache=True)
-def _gather(  # noqa: PLR0917
-    place: NDArray[np.int32],
-    bounds: Integers,
-    region: Integers,
-    n_regions: int,
-    lat: NDArray[np.float64],
-    lng: NDArray[np.float64],
-) -> tuple[Integers, ...]:
-    n_cells = len(region)
-    steps = place.shape[1]
-    regions = np.zeros(2 * n_regions, dtype=np.int64)  # main places, then the others
-    cells = np.zeros(2 * n_cells, dtype=np.int64)
-    sums = (
-        np.zeros(JUMP_BINS, dtype=np.int64),
-        np.zeros(ROLES * BLOCKS, dtype=np.int64),
-        np.zeros(ROLES * BLOCKS, dtype=np.int64),
-        np.zeros(ROLES * AGES, dtype=np.int64),
-        np.zeros(ROLES * AGES, dtype=np.int64),
-        np.zeros(ROLES * TO_ROLES, dtype=np.int64),
-        np.zeros(TRAIT_OFFSETS[-1], dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-        np.zeros(KINDS, dtype=np.int64),
-    )
-    own = (
-        np.zeros(JUMP_BINS, dtype=np.int64),
-        np.zeros(ROLES * BLOCKS, dtype=np.int64),
-        np.zeros(ROLES * BLOCKS, dtype=np.int64),
-        np.zeros(ROLES * AGES, dtype=np.int64),
-        np.zeros(ROLES * AGES, dtype=np.int64),
-        np.zeros(ROLES * TO_ROLES, dtype=np.int64),
-        np.zeros(TRAIT_OFFSETS[-1], dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-        np.zeros(KINDS, dtype=np.int64),
-    )
-    by_cell = np.zeros(2 * n_cells, dtype=np.int64)
+def _read_days(  # noqa: PLR0917
+    place: NDArray[np.int32], bounds: Integers, region: Integers, n_regions: int, lat: Floats, lng: Floats
+) -> tuple[Integers, Integers, Integers]:
+    """Return [person, column] weights of the statistics of fixed size, and rows (person, bin, weight) of cells and regions."""
+    n_cells, steps = len(region), place.shape[1]
+    out = np.zeros((len(bounds) - 1, _WIDTH), dtype=np.int64)
+    cells, regions = np.empty((256, 3), dtype=np.int64), np.empty((256, 3), dtype=np.int64)
+    n_cell_rows, n_region_rows = 0, 0
+    by_cell = np.zeros(2 * n_cells, dtype=np.int64)  # main places, then the others
     by_region = np.zeros(2 * n_regions, dtype=np.int64)
-    label = np.empty(steps, dtype=np.int16)
-    at = np.empty(steps, dtype=np.int32)
+    label, at = np.empty(steps, dtype=np.int16), np.empty(steps, dtype=np.int32)
     trait = np.empty(_TRAIT_COUNT, dtype=np.int64)
     seen = np.zeros(steps, dtype=np.bool_)
     for person in range(len(bounds) - 1):
+        own = out[person]
         n_days = bounds[person + 1] - bounds[person]
-        for part in own:
-            part[:] = 0
-        moves = 0
         others = 0
         for row in range(bounds[person], bounds[person + 1]):
             n_labels = label_day(place[row], label, at)
-            own[8][0] += n_labels
-            own[9][kind_of(label)] += 1
+            own[_PLACES] += n_labels
+            own[_KINDS + kind_of(label)] += 1
             traits_of(label, n_labels, trait)
             for k in trait:
-                own[6][k] += 1
+                own[_TRAITS + k] += 1
             by_cell[at[MAIN]] += 1
             by_region[region[at[MAIN]]] += 1
             seen[:] = False
@@ -190,43 +202,59 @@ def _gather(  # noqa: PLR0917
                     by_cell[n_cells + place[row, step]] += 1
                     by_region[n_regions + region[place[row, step]]] += 1
                 age = age + 1 if step and label[step] == label[step - 1] else 1
-                own[1][now * BLOCKS + block] += 1
-                own[3][now * AGES + age_class(age)] += 1
+                own[_SLOTS + now * BLOCKS + block] += 1
+                own[_SLOTS_AGE + now * AGES + age_class(age)] += 1
                 seen[label[step]] = True
                 if step + 1 < steps and label[step + 1] != label[step]:
-                    moves += 1
-                    own[7][0] += 1
-                    own[2][now * BLOCKS + block] += 1
-                    own[4][now * AGES + age_class(age)] += 1
+                    own[_MOVES] += 1
+                    own[_LEAVING + now * BLOCKS + block] += 1
+                    own[_LEAVING_AGE + now * AGES + age_class(age)] += 1
                     to = role(label[step + 1])
-                    own[5][now * TO_ROLES + to + (1 if to == OTHER and seen[label[step + 1]] else 0)] += 1
+                    again = 1 if to == OTHER and seen[label[step + 1]] else 0
+                    own[_HEADING + now * TO_ROLES + to + again] += 1
                     one, two = place[row, step], place[row, step + 1]
-                    own[0][jump_bin(lat[one], lng[one], lat[two], lng[two])] += 1
-        moves_weight = max(moves, MOVES_READ * n_days)
-        weights = (
-            moves_weight,
-            steps * n_days,
-            moves_weight,
-            steps * n_days,
-            moves_weight,
-            moves_weight,
-            _TRAIT_COUNT * n_days,
-            moves_weight,
-            max(own[8][0], PLACES_READ * n_days),
-            n_days,
-        )
-        for part, counted, weight in zip(sums, own, weights):  # noqa: B905  numba knows no strict
-            part += counted * UNIT // weight
-        # places: half for the main ones, half for the time spent at others; undone in the same walk, so that memory is kept
+                    own[_JUMPS + jump_bin(lat[one], lng[one], lat[two], lng[two])] += 1
+        _share_out(own, n_days, steps)
+        # half a person for the main places, half for the time spent at others; counts are cleared in the same walk
         for row in range(bounds[person], bounds[person + 1]):
             for step in range(steps):
                 cell = np.int64(place[row, step])
-                for slot, half, divisor in ((cell, by_cell, n_days), (n_cells + cell, by_cell, others)):
-                    if half[slot]:
-                        cells[slot] += half[slot] * UNIT // (2 * divisor)
-                        half[slot] = 0
-                for slot, half, divisor in ((region[cell], by_region, n_days), (n_regions + region[cell], by_region, others)):
-                    if half[slot]:
-                        regions[slot] += half[slot] * UNIT // (2 * divisor)
-                        half[slot] = 0
-    return regions, cells, sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7], sums[8], sums[9]
+                for slot, divisor in ((cell, n_days), (n_cells + cell, others)):
+                    if by_cell[slot]:
+                        weight = by_cell[slot] * UNIT // (2 * divisor)
+                        cells, n_cell_rows = _put(cells, n_cell_rows, person, slot, weight)
+                        by_cell[slot] = 0
+                for slot, divisor in ((region[cell], n_days), (n_regions + region[cell], others)):
+                    if by_region[slot]:
+                        weight = by_region[slot] * UNIT // (2 * divisor)
+                        regions, n_region_rows = _put(regions, n_region_rows, person, slot, weight)
+                        by_region[slot] = 0
+    return out, cells[:n_cell_rows].copy(), regions[:n_region_rows].copy()
+
+
+@njit(cache=True)
+def _share_out(own: Integers, n_days: int, steps: int) -> None:
+    """Turn a person's counts into weights: each statistic adds up to one person at most, rounded down."""
+    moves = max(own[_MOVES], MOVES_READ * n_days)
+    places = max(own[_PLACES], PLACES_READ * n_days)
+    own[0] = UNIT
+    own[_JUMPS:_SLOTS] = own[_JUMPS:_SLOTS] * UNIT // moves
+    own[_SLOTS:_LEAVING] = own[_SLOTS:_LEAVING] * UNIT // (steps * n_days)
+    own[_LEAVING:_SLOTS_AGE] = own[_LEAVING:_SLOTS_AGE] * UNIT // moves
+    own[_SLOTS_AGE:_LEAVING_AGE] = own[_SLOTS_AGE:_LEAVING_AGE] * UNIT // (steps * n_days)
+    own[_LEAVING_AGE:_TRAITS] = own[_LEAVING_AGE:_TRAITS] * UNIT // moves  # and heading
+    own[_TRAITS:_MOVES] = own[_TRAITS:_MOVES] * UNIT // (_TRAIT_COUNT * n_days)
+    own[_MOVES] = own[_MOVES] * UNIT // moves
+    own[_PLACES] = own[_PLACES] * UNIT // places
+    own[_KINDS:] = own[_KINDS:] * UNIT // n_days
+
+
+@njit(cache=True)
+def _put(rows: Integers, size: int, person: int, slot: int, weight: int) -> tuple[Integers, int]:
+    """Append a row, in an array twice as large where it is full."""
+    if size == len(rows):
+        grown = np.empty((2 * size, 3), dtype=np.int64)
+        grown[:size] = rows
+        rows = grown
+    rows[size, 0], rows[size, 1], rows[size, 2] = person, slot, weight
+    return rows, size + 1

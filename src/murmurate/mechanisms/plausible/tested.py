@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from murmurate.core.mechanism import Rng
 from murmurate.core.space import Integers
 from murmurate.errors import ParameterError
+from murmurate.mechanisms.plausible.exact import measured
 from murmurate.mechanisms.plausible.model import DayModel
 from murmurate.mechanisms.plausible.patterns import KINDS, Labels, kinds_of, label_days
-from murmurate.mechanisms.plausible.statistics import gather
 from murmurate.noise import laplace_integers
 from murmurate.profiles.days import DailyTraces
 
@@ -36,15 +36,20 @@ if TYPE_CHECKING:
     from murmurate.mechanisms.plausible import Plausible
 
 MODEL_SHARE = 0.5
-"""Of epsilon: the private model that days are drawn from."""
+"""Fraction of epsilon that is spent on the private model that days are drawn from."""
 
 GAMMA = 4.0
+"""Largest ratio between the probabilities of a day given two people of one bucket, without unit; set by hand."""
+
 REPLACED = 0.3
 """Chance that the kind of the seed's day is replaced by any kind. A kind kept is then 29 times likelier than another one, more
 than gamma squared, so that the two never share a bucket."""
 
 _DRAWS = 4096
+"""Days drawn from the model at a time when days of given kinds are sought."""
+
 _MOST_DRAWS = 20
+"""Times that many days are drawn before a kind counts as absent from the model, which bounds the time."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Terms:
 
 
 def terms(epsilon: float, delta: float, attempts: int) -> Terms:
-    """The least k that keeps `attempts` attempts and the model within (epsilon, delta), by plain addition.
+    """Return the least k that keeps `attempts` attempts and the model within (epsilon, delta), by plain addition.
 
     >>> terms(2.0, 1e-5, 1).k
     27
@@ -79,10 +84,10 @@ def terms(epsilon: float, delta: float, attempts: int) -> Terms:
 
 
 def release_tested(days: DailyTraces, settings: Plausible, rng: Rng) -> NDArray[np.int32]:
-    """The days of `n_out` attempts that passed; there may be none."""
+    """Return the days of `n_out` attempts that passed; there may be none."""
     asked = terms(settings.epsilon, settings.delta, settings.n_out)
     model_epsilon = settings.epsilon * MODEL_SHARE
-    noisy = gather(days, settings.space).measured(model_epsilon, rng)
+    noisy = measured(days, settings.space, epsilon=model_epsilon, rng=rng)
     model = DayModel.fit(noisy, settings.space, steps=days.steps, time_zone="UTC", rng=rng)
     own_kind = kinds_of(label_days(days.nth_days(0).place)[0])
     count = np.bincount(own_kind, minlength=KINDS)
@@ -104,7 +109,7 @@ def release_tested(days: DailyTraces, settings: Plausible, rng: Rng) -> NDArray[
 
 
 def _of_kinds(model: DayModel, wanted: Integers, generator: np.random.Generator) -> tuple[Labels, Integers, NDArray[np.bool_]]:
-    """A pattern of each wanted kind from the model; False where the model hardly has the kind, whoever the seed is."""
+    """Draw a pattern of each wanted kind from the model; False where the model hardly has the kind, whoever the seed is."""
     label = np.zeros((len(wanted), model.rhythm.steps), dtype=np.int16)
     n_labels = np.ones(len(wanted), dtype=np.int64)
     found = np.zeros(len(wanted), dtype=bool)

@@ -1,81 +1,96 @@
-"""Draw every noisy table once, believe them together, and lay them out as link flows."""
+"""Lay noisy answers out as link flows: estimate them together, leave out what noise could have made, add intervals."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from murmurate.asking import Answer
+from murmurate.asking.table import Answers
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.road_counts.believe import (
+from murmurate.mechanisms.road_counts.corridors import successions, turns_rad
+from murmurate.mechanisms.road_counts.estimate import (
     Totals,
-    believe_hours,
-    believe_paces,
-    believe_profiles,
-    believe_slowness,
-    believe_totals,
-    believe_turns,
+    estimate_hours,
+    estimate_paces,
+    estimate_profiles,
+    estimate_slowness,
+    estimate_totals,
+    estimate_turns,
 )
-from murmurate.mechanisms.road_counts.corridors import Corridors, successions, turns_rad
-from murmurate.mechanisms.road_counts.tables import Reader
 from murmurate.mechanisms.road_counts.zones import HEADINGS, zones_of_links
-from murmurate.spaces.drives import Drives
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
 
+if TYPE_CHECKING:
+    from murmurate.noise import Randomness
+
 NORMAL_95 = 1.959964
+"""Standard deviations on either side that hold 95 % of a normal distribution."""
+
 U_TURN_WEIGHT = 0.02
+"""Weight of turning back at a junction against any other turn, before turns are measured; set by hand."""
+
+U_TURN_RAD = 0.9 * np.pi
+"""Turns sharper than this count as turning back."""
+
 SIGMAS = 3.0
+"""A link is published only if its estimated count exceeds this multiple of the typical remaining standard error."""
+
 OWN_SIGMAS = 2.0
-"""A link must also carry this many times the error that is left of its own, which is wider where noise looks like traffic."""
-INVENTED = 0.025
-USUAL_VARIETY = 0.3
-"""How much the hours of a link differ at least, relative to those of its zone, where intervals are concerned."""
+"""A link is published only if its count also exceeds this multiple of its own remaining standard error."""
+
+MAX_EMPTY_SHARE = 0.025
+"""Largest expected share of empty links among those published, were all links empty; the threshold rises until it holds."""
+
+MIN_RELATIVE_CHANGE = 0.3
+"""Least relative standard deviation of a link's hours around those of its zone that intervals allow for."""
 
 
-def assemble(reader: Reader, *, n_zones: int, threshold_sigmas: float | None) -> LinkFlows:
-    """The release; a link must be believed to carry `threshold_sigmas` times the error that is left to be published."""
-    network = reader.drives.network
-    corridors = Corridors.of(network)
-    links = reader.links()
-    blocks = reader.blocks() if "blocks" in reader.spreads else None
-    block_deviation = reader.deviation("blocks") if blocks is not None else 0.0
-    totals = believe_totals(
-        links,
-        blocks,
-        deviation=reader.deviation("links"),
-        block_deviation=block_deviation,
-        network=network,
-        corridors=corridors,
-        generator=reader.rng.generator(),
-    )
-    error = error_left(totals)
-    threshold = threshold_sigmas * error if threshold_sigmas else _without_invention(totals.count, SIGMAS * error, error)
+def traffic_of(answers: Answers, network: RoadNetwork) -> Totals:
+    """Estimate how many drove each link, from the first round."""
+    return estimate_totals(answers["links"], answers.get("blocks"), network)
+
+
+def assemble(
+    answers: Answers, network: RoadNetwork, *, n_zones: int, threshold_sigmas: float | None, rng: Randomness
+) -> LinkFlows:
+    """Make the release from noisy answers alone.
+
+    A link is published if its estimated count exceeds `threshold_sigmas` times the typical remaining standard error.
+    """
+    totals = traffic_of(answers, network)
+    remaining = totals.field.standard_error(rng.generator())
+    error = typical_error(totals, remaining)
+    threshold = threshold_sigmas * error if threshold_sigmas else _few_empty(totals.count, SIGMAS * error, error)
     zone = zones_of_links(network, totals.count, n_zones)
     group = zone * HEADINGS + network.heading
-    hours = reader.hours(group, n_zones * HEADINGS)
-    profiles = believe_profiles(hours, reader.deviation("hours", reader.bounds.hours))
-    share, relative = believe_hours(totals, blocks, profiles, group, deviation=block_deviation, corridors=corridors)
-    size = max(reader.size(), 0.0)
+    hours = answers["hours"].noisy.reshape(-1, 24)
+    profiles = estimate_profiles(hours, answers["hours"].deviation)
+    share, relative = estimate_hours(totals, answers.get("blocks"), profiles, group)
+    size = max(float(answers["size"].noisy[0]), 0.0)
     # where noise could have made the whole sum, nothing is known about the share the clip has kept
     known = totals.measured > 3 * totals.deviation * np.sqrt(network.n_links)
     rescale = max(size / totals.measured, 1.0) if known else 1.0
     # what all links of an hour share: the noise of the total and of the city's profile
     common = np.hypot(
-        reader.deviation("size", reader.bounds.links) / max(size, 1.0),
-        reader.deviation("hours", reader.bounds.hours) * np.sqrt(len(hours)) / max(float(hours.sum()) / 24, 1.0),
+        answers["size"].deviation / max(size, 1.0),
+        answers["hours"].deviation * np.sqrt(len(hours)) / max(float(hours.sum()) / 24, 1.0),
     )
-    variety = float(np.hypot(max(relative, USUAL_VARIETY), min(common, 1.0)))
-    own = min(OWN_SIGMAS, threshold_sigmas or SIGMAS) * totals.left
+    change = float(np.hypot(max(relative, MIN_RELATIVE_CHANGE), min(common, 1.0)))
+    own = min(OWN_SIGMAS, threshold_sigmas or SIGMAS) * remaining
     published = np.flatnonzero((totals.count >= threshold) & (totals.count >= own))
-    slowness = _slowness(reader, totals) if "speeds" in reader.spreads else None
-    table = _rows(network, totals, share=share, published=published, rescale=rescale, variety=variety, slowness=slowness)
+    rows = _rows(share[:, published], totals.count[published], remaining[published], rescale=rescale, change=change)
+    rows = {"hour": np.repeat(np.arange(24), len(published)), "link": np.tile(published, 24), **rows}
+    if "speeds" in answers:
+        rows |= _speeds(answers, totals, network, published)
     further = {"zones": pl.DataFrame({"link": np.arange(network.n_links), "zone": zone, "heading": group % HEADINGS})}
-    if "turns" in reader.spreads:
-        further["turns"] = _turns(reader, totals.count, rescale)
-    if "od" in reader.spreads:
-        further["od"] = _od(reader, zone, n_zones)
+    if "turns" in answers:
+        further["turns"] = _turns(answers["turns"], network, totals.count, rescale)
+    if "od" in answers:
+        further["od"] = _od(answers["od"], n_zones)
     about = {
         "threshold_trips": threshold * rescale,
         "rescaled_by": rescale,
@@ -83,83 +98,56 @@ def assemble(reader: Reader, *, n_zones: int, threshold_sigmas: float | None) ->
         "block_change": relative,
         "links_driven": size,
     }
-    return LinkFlows(network=network, table=table, tables=further, about=about)
+    return LinkFlows(network=network, table=pl.DataFrame(rows), tables=further, about=about)
 
 
-def _without_invention(count: Floats, threshold: float, error: float) -> float:
-    """The threshold, raised until empty links would make up at most a fortieth of what passes it, were all links empty.
+def _few_empty(count: Floats, threshold: float, error: float) -> float:
+    """Raise the threshold until empty links make up at most `MAX_EMPTY_SHARE` of what passes it, were all links empty.
 
-    Where hardly anything is above the noise, three deviations of it are passed by chance more often than by traffic.
+    Where hardly anything is above the noise, three standard deviations of it are passed by chance more often than by traffic.
     """
     from scipy.special import ndtr
 
     while True:
         passing = int((count >= threshold).sum())
-        if len(count) * float(ndtr(-threshold / error)) <= INVENTED * passing or not passing:
+        if len(count) * float(ndtr(-threshold / error)) <= MAX_EMPTY_SHARE * passing or not passing:
             return threshold
         threshold += 0.1 * error
 
 
-def error_left(totals: Totals) -> float:
-    """One deviation for all links that carry little: the 95th percentile over the emptier half, never above the noise."""
-    emptier = totals.left[totals.count <= np.median(totals.count)]
+def typical_error(totals: Totals, remaining: Floats) -> float:
+    """Return the 95th percentile of the remaining standard error over the emptier half of links, at most that of the noise."""
+    emptier = remaining[totals.count <= np.median(totals.count)]
     return min(float(np.quantile(emptier, 0.95)), totals.deviation)
 
 
-def _rows(
-    network: RoadNetwork,
-    totals: Totals,
-    *,
-    share: Floats,
-    published: Integers,
-    rescale: float,
-    variety: float,
-    slowness: tuple[Floats, Floats] | None,
-) -> pl.DataFrame:
-    """One row for every published link and hour, with what noise and the spread of profiles leave open."""
-    part = share[:, published]
-    count = part * totals.count[published] * rescale
-    noise = part * totals.left[published] * rescale
+def _rows(share: Floats, count: Floats, remaining: Floats, *, rescale: float, change: float) -> dict[str, Any]:
+    """Return counts of published links by hour, with intervals for noise and for how hours differ within a zone."""
+    mean = share * count * rescale
+    noise = share * remaining * rescale
     # a link's own hours differ from those of its zone as its blocks were seen to, and by chance
-    half = NORMAL_95 * np.sqrt(noise**2 + (variety * count) ** 2 + count)
-    columns: dict[str, Any] = {
-        "hour": np.repeat(np.arange(24), len(published)),
-        "link": np.tile(published, 24),
-        "count": count.ravel(),
-        "low": np.maximum(count - half, 0.0).ravel(),
-        "high": (count + half).ravel(),
-    }
-    if slowness is not None:
-        of_link, of_hour = slowness
-        time = network.time_s[published] * of_link[published] * of_hour[network.road_class[published] - 1].T
-        columns["travel_time_s"] = time.ravel()
-        columns["speed_kmh"] = (network.length_m[published] * 3.6 / time).ravel()
-    return pl.DataFrame(columns)
+    half = NORMAL_95 * np.sqrt(noise**2 + (change * mean) ** 2 + mean)
+    return {"count": mean.ravel(), "low": np.maximum(mean - half, 0.0).ravel(), "high": (mean + half).ravel()}
 
 
-def _slowness(reader: Reader, totals: Totals) -> tuple[Floats, Floats]:
-    of_link, of_class = believe_slowness(
-        reader.speeds(),
-        totals.count,
-        reader.drives.network.road_class.astype(np.int64),
-        deviation=reader.deviation("speeds", reader.bounds.clip / 2),
-        count_deviation=totals.deviation,
-    )
-    return of_link, believe_paces(reader.paces(), of_class, deviation=reader.deviation("paces", reader.paces_clip))
+def _speeds(answers: Answers, totals: Totals, network: RoadNetwork, published: Integers) -> dict[str, Any]:
+    """Return travel times and speeds of published links by hour."""
+    road_class = network.road_class.astype(np.int64)
+    of_link, of_class = estimate_slowness(answers["speeds"], totals, road_class)
+    of_hour = estimate_paces(answers["paces"], of_class)
+    time = network.time_s[published] * of_link[published] * of_hour[road_class[published] - 1].T
+    return {"travel_time_s": time.ravel(), "speed_kmh": (network.length_m[published] * 3.6 / time).ravel()}
 
 
-def _turns(reader: Reader, counts: Floats, rescale: float) -> pl.DataFrame:
-    """Successions of links at junctions above three deviations of their noise, with their share of the link they leave."""
-    network = reader.drives.network
+def _turns(turns: Answer, network: RoadNetwork, counts: Floats, rescale: float) -> pl.DataFrame:
+    """Return turns of links whose turns exceed three standard deviations of their noise, with their share of the link."""
     into, out = successions(network)
-    around = np.where(turns_rad(network, into, out) > np.pi * 0.9, U_TURN_WEIGHT, 1.0)
-    deviation = reader.deviation("turns")
-    noisy = reader.turns(_succession_of(reader.drives, into, out), len(into))
-    believed = believe_turns(noisy, into, out, counts, around, deviation=deviation)
-    leaving = np.bincount(into, weights=believed, minlength=network.n_links)
-    shown = np.flatnonzero(leaving[into] >= 3 * deviation)
-    half = NORMAL_95 * deviation * rescale
-    count = believed[shown] * rescale
+    around = np.where(turns_rad(network, into, out) > U_TURN_RAD, U_TURN_WEIGHT, 1.0)
+    estimate = estimate_turns(turns, into, out, counts, around)
+    leaving = np.bincount(into, weights=estimate, minlength=network.n_links)
+    shown = np.flatnonzero(leaving[into] >= 3 * turns.deviation)
+    half = NORMAL_95 * turns.deviation * rescale
+    count = estimate[shown] * rescale
     return pl.DataFrame(
         {
             "from_link": into[shown],
@@ -167,40 +155,21 @@ def _turns(reader: Reader, counts: Floats, rescale: float) -> pl.DataFrame:
             "count": count,
             "low": np.maximum(count - half, 0.0),
             "high": count + half,
-            "share": believed[shown] / leaving[into[shown]],
+            "share": estimate[shown] / leaving[into[shown]],
         }
     )
 
 
-def _succession_of(drives: Drives, into: Integers, out: Integers) -> Integers:
-    """The number of the succession that each driven link begins; -1 where the next one does not follow it."""
-    n = drives.network.n_links
-    keys = into * n + out
-    order = np.argsort(keys, kind="stable")
-    found = np.full(len(drives.link), -1, dtype=np.int64)
-    if len(found) < 2:
-        return found
-    follows = (drives.trip[1:] == drives.trip[:-1]) & (drives.part[1:] == drives.part[:-1])
-    wanted = drives.link[:-1] * n + drives.link[1:]
-    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
-    there = follows & (keys[order][at] == wanted)
-    found[:-1][there] = order[at[there]]
-    return found
-
-
-def _od(reader: Reader, zone: Integers, n_zones: int) -> pl.DataFrame:
-    """All pairs of zones, zeros included: which pairs are listed tells nothing."""
-    deviation = reader.deviation("od", reader.bounds.trips)
-    noisy = reader.ends(zone, n_zones)
-    half = NORMAL_95 * deviation
-    flat = noisy.ravel()
+def _od(od: Answer, n_zones: int) -> pl.DataFrame:
+    """Return all pairs of zones, zeros included: which pairs are listed says nothing about the trips."""
+    half = NORMAL_95 * od.deviation
     pairs = np.arange(n_zones * n_zones)
     return pl.DataFrame(
         {
             "from_zone": pairs // n_zones,
             "to_zone": pairs % n_zones,
-            "trips": np.maximum(flat, 0.0),
-            "low": np.maximum(flat - half, 0.0),
-            "high": np.maximum(flat + half, 0.0),
+            "trips": np.maximum(od.noisy, 0.0),
+            "low": np.maximum(od.noisy - half, 0.0),
+            "high": np.maximum(od.noisy + half, 0.0),
         }
     )

@@ -1,5 +1,5 @@
-"""Smoothing along corridors: neighbouring links of one street carry nearly the same traffic, and what enters a junction leaves
-it. Post-processing of noisy counts; the network is all it knows besides them.
+"""Smooth noisy counts along corridors: neighbouring links of one street carry nearly the same traffic, and what enters a
+junction leaves it. Post-processing: it reads noisy counts and the public network alone.
 """
 
 from __future__ import annotations
@@ -12,24 +12,32 @@ import numpy as np
 from murmurate.core.space import Floats, Integers
 from murmurate.spaces.road import RoadNetwork
 
-STRAIGHT = np.pi / 4
-"""A street goes on where it turns less than this."""
+MAX_STREET_TURN_RAD = np.pi / 4
+"""Two links belong to one street if the turn between them is smaller than this."""
+
 STREET_CHANGE = 0.35
-"""How much, relative to the traffic, neighbouring links of a street usually differ."""
+"""Standard deviation of the difference between neighbouring links of a street, relative to the traffic; set by hand."""
+
 JUNCTION_CHANGE = 0.25
-"""How much of a junction's traffic usually begins or ends there."""
+"""Standard deviation of the traffic that begins or ends at a junction, relative to the traffic through it; set by hand."""
+
 NEIGHBOURHOOD_CHANGE = 1.5
-"""How much links usually differ from what others of their class carry around there, relative to the greater of both."""
-FLOOR = 0.1
-"""Of the noise, added to the traffic wherever a change is relative to it, so that empty streets stay flexible."""
+"""Standard deviation of a link around the mean of its class nearby, relative to the greater of both; set by hand."""
+
+FLOOR_SDS = 0.1
+"""Added to the traffic wherever a change is relative to it, in standard deviations of the noise, so that the counts of empty
+streets can still change."""
+
 ROUNDS = 4
+"""Times the field is fitted, each with the traffic of the fit before; set by hand."""
+
 DRAWS = 24
-"""Draws from which the deviation of every link is taken; it is then right to about a seventh."""
+"""Draws that the standard error of every link is estimated from; it is then right to about a seventh."""
 
 
 @dataclass(frozen=True, eq=False)
 class Corridors:
-    """Pairs of links that follow each other on one street, and which links meet at which junction."""
+    """Holds which links follow each other on one street, and which links meet at which junction."""
 
     before: Integers
     after: Integers
@@ -40,7 +48,7 @@ class Corridors:
 
     @classmethod
     def of(cls, network: RoadNetwork) -> Corridors:
-        """Each link goes on in the straightest link that leaves its end, if that link comes from it straightest, too."""
+        """Join each link with the straightest link that leaves its end, if it is also the straightest into that link."""
         from scipy import sparse
 
         into, out = successions(network)
@@ -50,7 +58,7 @@ class Corridors:
         link = np.arange(network.n_links)
         angle = np.full(network.n_links, np.inf)
         np.minimum.at(angle, into, turn)
-        mutual = (onward >= 0) & (angle < STRAIGHT) & (backward[np.maximum(onward, 0)] == link)
+        mutual = (onward >= 0) & (angle < MAX_STREET_TURN_RAD) & (backward[np.maximum(onward, 0)] == link)
         before, after = link[mutual], onward[mutual]
         pair = np.arange(len(before))
         shape = (len(before), network.n_links)
@@ -64,31 +72,31 @@ class Corridors:
         return cls(before, after, differences, junctions)
 
     def fit(self, noisy: Floats, deviation: float, *, usual: Floats | None = None) -> Field:
-        """The most believable counts behind noisy ones: a Gaussian field over the links, refitted as its level gets known.
+        """Estimate counts from noisy ones by a Gaussian field over the links, refitted as its level gets known.
 
-        `usual` is what links of this kind carry around there; counts lean on it the less, the more they carry themselves.
+        `usual` is what links of this kind carry nearby; counts are shrunk towards it the less, the more they carry themselves.
         """
         from scipy import sparse
         from scipy.sparse.linalg import splu
 
         weight = 1 / deviation**2
         level = np.maximum(noisy if usual is None else usual, 0.0)
-        pull = np.zeros(len(noisy))
-        mean = pull if usual is None else usual
+        prior = np.zeros(len(noisy))
+        mean = prior if usual is None else usual
         for _ in range(ROUNDS):
-            carried = level + FLOOR * deviation
+            carried = level + FLOOR_SDS * deviation
             street = 1 / (STREET_CHANGE * (carried[self.before] + carried[self.after]) / 2) ** 2
-            meeting = 1 / (JUNCTION_CHANGE * (abs(self.junctions) @ carried) / 2 + FLOOR * deviation) ** 2
+            meeting = 1 / (JUNCTION_CHANGE * (abs(self.junctions) @ carried) / 2 + FLOOR_SDS * deviation) ** 2
             if usual is not None:
-                pull = 1 / (NEIGHBOURHOOD_CHANGE * (np.maximum(level, usual) + FLOOR * deviation)) ** 2
-            precision = sparse.diags(weight + pull) + self.differences.T @ sparse.diags(street) @ self.differences
+                prior = 1 / (NEIGHBOURHOOD_CHANGE * (np.maximum(level, usual) + FLOOR_SDS * deviation)) ** 2
+            precision = sparse.diags(weight + prior) + self.differences.T @ sparse.diags(street) @ self.differences
             precision = precision + self.junctions.T @ sparse.diags(meeting) @ self.junctions
             solver = splu(precision.tocsc())
-            level = np.maximum(solver.solve(noisy * weight + mean * pull), 0.0)
-        return Field(self, level, solver, np.full(len(noisy), weight) + pull, street, meeting)
+            level = np.maximum(solver.solve(noisy * weight + mean * prior), 0.0)
+        return Field(self, level, solver, np.full(len(noisy), weight) + prior, street, meeting)
 
     def smooth_towards(self, noisy: Floats, prior: Floats, *, deviation: float, relative: float) -> Floats:
-        """Counts near a prior that is right up to a `relative` error, which changes slowly along a street."""
+        """Shrink counts towards a prior whose `relative` error changes slowly along a street."""
         from scipy import sparse
         from scipy.sparse.linalg import spsolve
 
@@ -102,7 +110,7 @@ class Corridors:
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """Believed counts, and what it takes to tell how far off they may be."""
+    """Estimated counts, and what their standard error is computed from."""
 
     corridors: Corridors
     level: Floats
@@ -112,8 +120,8 @@ class Field:
     meeting: Floats
     """Precisions: of links by themselves, of pairs on a street, of junctions."""
 
-    def left(self, generator: np.random.Generator) -> Floats:
-        """How far off each count may be (one deviation), from draws of the field itself; they carry no privacy claim."""
+    def standard_error(self, generator: np.random.Generator) -> Floats:
+        """Estimate the remaining standard error of each count from draws of the field itself; they protect nobody."""
         sizes = (len(self.own), len(self.street), len(self.meeting))
         own, streets, junctions = (generator.standard_normal((size, DRAWS)) for size in sizes)
         drawn = np.sqrt(self.own)[:, None] * own
@@ -123,7 +131,7 @@ class Field:
 
 
 def successions(network: RoadNetwork) -> tuple[Integers, Integers]:
-    """All pairs (link into a node, link out of it), U-turns into the twin included."""
+    """Return all pairs (link into a node, link out of it), ordered by the first; U-turns into the twin included."""
     offsets, links = network.out_links
     choices = np.diff(offsets)[network.link_to]
     into = np.repeat(np.arange(network.n_links), choices)
@@ -132,7 +140,7 @@ def successions(network: RoadNetwork) -> tuple[Integers, Integers]:
 
 
 def turns_rad(network: RoadNetwork, into: Integers, out: Integers) -> Floats:
-    """By how much each succession turns, 0 to pi."""
+    """Return the angle of each turn, 0 to pi."""
     first, end = network.shape_offsets[:-1], network.shape_offsets[1:]
     leaving, arriving = _bearing(network, first, first + 1), _bearing(network, end - 2, end - 1)
     return np.abs((leaving[out] - arriving[into] + np.pi) % (2 * np.pi) - np.pi)
@@ -146,7 +154,7 @@ def _bearing(network: RoadNetwork, start: Integers, end: Integers) -> Floats:
 
 
 def _best(of: Integers, to: Integers, cost: Floats, n: int) -> Integers:
-    """For each number in `of` the `to` with the least cost; -1 where there is none."""
+    """Return for each number in `of` the `to` with the least cost; -1 where there is none."""
     order = np.lexsort((cost, of))
     first = np.concatenate([[True], of[order][1:] != of[order][:-1]]) if len(order) else np.zeros(0, dtype=bool)
     best = np.full(n, -1, dtype=np.int64)

@@ -7,19 +7,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from murmurate.asking.bounding import units_of_trips
+import numpy as np
+
+from murmurate.asking import Budget, Facts, Round, Table
+from murmurate.asking.table import Answers
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import one_of, positive, share, whole
-from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
-from murmurate.mechanisms.road_counts.assemble import SIGMAS, assemble
-from murmurate.mechanisms.road_counts.budget import Spread, budget_of
-from murmurate.mechanisms.road_counts.protected import public_zones, trimmed
-from murmurate.mechanisms.road_counts.settings import N_ZONES, Bounds, bounds_of
-from murmurate.mechanisms.road_counts.tables import Reader
-from murmurate.spaces.drives import drives_of
+from murmurate.mechanisms.road_counts.assemble import SIGMAS, assemble, traffic_of
+from murmurate.mechanisms.road_counts.corridors import successions
+from murmurate.mechanisms.road_counts.counting import CountLinks, CountZones, MatchDrives
+from murmurate.mechanisms.road_counts.protected import public_zones
+from murmurate.mechanisms.road_counts.settings import N_BLOCKS, N_CLASSES, N_ZONES, Bounds, bounds_of, shares_of
+from murmurate.mechanisms.road_counts.zones import HEADINGS, zones_of_links
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
+from murmurate.spaces.road.route_table import prepare
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
@@ -27,13 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RoadCounts:
-    """Noisy counts of every link of a public network, made consistent; the sound way to an aggregated mobility network.
+    """Releases noisy counts of every link of a public network, made consistent: an aggregated mobility network.
 
     Guarantee
-        (epsilon, delta)-differential privacy for one unit, add or remove. Every table that reads private trips is an
-        event of `guarantee()`: each unit's vector is scaled down to a public norm and cut to fixed point before noise,
-        and noise is added to every public link, zone and hour, driven or not. Everything after that reads only noisy
-        tables and the public network.
+        (epsilon, delta)-differential privacy for one unit, add or remove. In every table each unit's vector is scaled down
+        to a public norm and cut to fixed point before noise, and noise is added to every public link, zone and hour, driven
+        or not. Everything after that reads only noisy tables and the public network.
 
     >>> from murmurate.spaces.road import RoadNetwork
     >>> town = RoadNetwork.from_arrays(node_lat=[0, 0], node_lng=[0, 0.001], link_from=[0], link_to=[1], road_class=[5])
@@ -67,8 +69,8 @@ class RoadCounts:
     zones: int | None = None
     """Zones that have their own hourly profiles, one by heading; a power of two, made from noisy counts; 16, 4 or 1 by unit."""
     threshold_sigmas: float | None = None
-    """Links believed to carry less than this many times the error that is left are not published; below 2 roads are invented.
-    Without it 3, and more where chance would pass that too often."""
+    """Links whose estimated count is below this multiple of the remaining standard error are not published; below 2 many
+    published roads are empty. Without it 3, and more where chance would pass that too often."""
     speeds: bool | None = None
     """Whether speeds are released. Without it they are, unless the unit is a person: there the counts need the budget."""
     turns: bool | None = None
@@ -103,12 +105,15 @@ class RoadCounts:
 
     # -- the promise -----------------------------------------------------------------------------------------------
 
+    def budget(self) -> Budget:
+        """Return a new budget of the whole promise."""
+        return Budget(epsilon=self.epsilon, delta=self.delta if self.noise == "gaussian" else 0.0)
+
     @cached_property
-    def _spreads(self) -> Mapping[str, Spread]:
+    def _shares(self) -> Mapping[str, float]:
+        """Share of the budget of every table that is made."""
         extras = [*(("speeds", "paces") if self._made(self.speeds) else ()), *(("turns",) if self._made(self.turns) else ())]
-        extras += ["od"] if self.od else []
-        spent = {"epsilon": float(self.epsilon), "delta": float(self.delta)}
-        return budget_of(kind=self.noise, unit=self.unit, extras=tuple(extras), **spent)
+        return shares_of(self.unit, (*extras, *(("od",) if self.od else ())))
 
     def _made(self, asked: bool | None) -> bool:
         return self.unit != "user" if asked is None else asked
@@ -118,12 +123,17 @@ class RoadCounts:
         return bounds_of(self.unit, self.noise, self.clip, self.max_links)
 
     @property
+    def _link_deviation(self) -> float:
+        """Standard deviation of the noise of a link's count, in trips."""
+        return self.budget().deviation(self._shares["links"], self._bounds.clip)
+
+    @property
     def threshold(self) -> float:
         """Clipped trips a link would have to carry to be published, did smoothing not help; network.json has the real one."""
-        return (self.threshold_sigmas or SIGMAS) * self._spreads["links"].deviation(self._bounds.clip)
+        return (self.threshold_sigmas or SIGMAS) * self._link_deviation
 
     def guarantee(self) -> DP:
-        """All noisy tables together."""
+        """Return the promise of all noisy tables together."""
         return DP(
             epsilon=float(self.epsilon),
             delta=float(self.delta) if self.noise == "gaussian" else 0.0,
@@ -132,12 +142,12 @@ class RoadCounts:
                 "The road network, its zones' number, the clip and all other parameters are public: none was chosen by "
                 "looking at these trips.",
             ),
-            events=tuple(spread.event() for spread in self._spreads.values()),
+            events=self.budget().events,
         )
 
     def statement(self) -> tuple[str, ...]:
-        """What is and is not protected, in plain words."""
-        clip, deviation = self._bounds.clip, self._spreads["links"].deviation(self._bounds.clip)
+        """Say what is and is not protected."""
+        clip, deviation = self._bounds.clip, self._link_deviation
         norm = "root of the sum of squares" if self.noise == "gaussian" else "sum"
         cut = (
             f"Both ends of every trip were cut back to where it leaves a public zone that holds {self.protect_links} links."
@@ -151,45 +161,74 @@ class RoadCounts:
             cut,
             f"Noise with a standard deviation of {deviation:,.4g} trips was added to the count of every link of the public "
             "network, driven or not; zones by heading and hour and the other tables have noise of their own.",
-            f"Links believed to carry fewer trips than {self.threshold_sigmas or SIGMAS:g} times the error that smoothing "
-            f"leaves were left out{more}. Without smoothing these would be {self.threshold:,.4g} trips before rescaling; "
-            "network.json tells the threshold. A link that is missing need not be empty.",
+            f"Links whose estimated count is below {self.threshold_sigmas or SIGMAS:g} times the standard error that remains "
+            f"after smoothing were left out{more}. Without smoothing these would be {self.threshold:,.4g} trips before "
+            "rescaling; network.json holds the threshold. A link that is missing need not be empty.",
             "Counts were smoothed along streets, at junctions and towards what roads of their class carry nearby, made "
             "non-negative and made to add up over hours; this uses noisy tables alone.",
             f"Counts were rescaled by a noisy total of links driven, at most {self._bounds.links:,} of each unit, so that they "
-            "speak of all trips; low and high bound what noise and the sharing of profiles leave open, 19 times in 20.",
+            "stand for all trips; low and high bound what noise and the sharing of profiles leave open, 19 times in 20.",
         ]
         if self._made(self.speeds):
-            sentences.append("Speeds are means of noisy sums; links with little traffic lean on their road class.")
+            sentences.append(
+                "Speeds are means of noisy sums; links with little traffic are shrunk towards the mean of their road class."
+            )
         if self._made(self.turns):
-            sentences.append("turns.parquet tells how the traffic of a link divides at its end, from noisy counts of turns.")
+            sentences.append("turns.parquet holds how the traffic of a link divides at its end, from noisy counts of turns.")
         if self.unit != "user":
             parts = "trips" if self.unit == "trip" else "days"
             sentences.append(f"Somebody with n {parts} is protected n times less than the promise says.")
         return tuple(sentences)
 
     def expected_error(self) -> str:
-        """How far off the count of a link is."""
-        deviation = self._spreads["links"].deviation(self._bounds.clip)
+        """Say how far off the count of a link is."""
+        deviation = self._link_deviation
         return (
             f"The count of each link is off by about {deviation:,.4g} trips (more where trips had to be scaled down to the "
             f"clip of {self._bounds.clip:g}); links below {self.threshold:,.4g} trips may be left out."
         )
 
-    # -- what it does ----------------------------------------------------------------------------------------------
+    # -- what it measures ------------------------------------------------------------------------------------------
 
-    def apply(self, private: Trips, rng: Randomness) -> LinkFlows:
-        """Match, trim, count, add noise; then believe."""
-        drives = drives_of(private, self.space)
-        if self.protect_links:
-            drives = trimmed(drives, public_zones(self.space, links=self.protect_links))
-        of_trip = units_of_trips(private, Unit(name=self.unit))
-        reader = Reader(
-            drives=drives,
-            unit=of_trip[drives.trip],
-            n_units=int(of_trip.max()) + 1 if len(of_trip) else 0,
-            bounds=self._bounds,
-            spreads=self._spreads,
-            rng=rng,
+    def ask(self, answers: Answers, facts: Facts) -> Round | None:
+        """Ask for counts of links; then, in zones made from their noisy counts, for hours; None when done."""
+        if "links" not in answers:
+            prepare(self.space)  # public; once here, so that processes find the routes on disk
+            return self._links_round()
+        return self._zones_round(answers) if "hours" not in answers else None
+
+    def model(self, answers: Answers, facts: Facts, rng: Randomness) -> LinkFlows:
+        """Estimate the network from noisy answers; nothing private is read."""
+        return assemble(answers, self.space, n_zones=self._n_zones, threshold_sigmas=self.threshold_sigmas, rng=rng)
+
+    @property
+    def _n_zones(self) -> int:
+        return self.zones or N_ZONES[self.unit]
+
+    @cached_property
+    def _prepare(self) -> MatchDrives:
+        zones = public_zones(self.space, links=self.protect_links) if self.protect_links else None
+        return MatchDrives(self.space, zones)
+
+    def _links_round(self) -> Round:
+        n = self.space.n_links
+        into, out = successions(self.space)
+        bins = {"links": n, "blocks": N_BLOCKS * n, "size": 1, "speeds": n, "paces": 2 * N_CLASSES * 24, "turns": len(out)}
+        names = frozenset(bins) & frozenset(self._shares)
+        onward = np.searchsorted(into, np.arange(n + 1)).astype(np.int64), out
+        count = CountLinks(self.space.road_class, self._bounds, names, onward)
+        return Round(tables=self._tables(bins), prepare=self._prepare, contribute=count, keep="drives")
+
+    def _zones_round(self, answers: Answers) -> Round:
+        zone = zones_of_links(self.space, traffic_of(answers, self.space).count, self._n_zones)
+        groups = self._n_zones * HEADINGS
+        count = CountZones(zone * HEADINGS + self.space.heading, groups, zone, self._n_zones, self.od)
+        tables = self._tables({"hours": groups * 24, "od": self._n_zones**2})
+        return Round(tables=tables, prepare=self._prepare, contribute=count, keep="drives")
+
+    def _tables(self, bins: Mapping[str, int]) -> tuple[Table, ...]:
+        """Return those of these tables that are made."""
+        shares, limits = self._shares, self._bounds.limits()
+        return tuple(
+            Table(name=name, n_bins=n, share=shares[name], limit=limits[name]) for name, n in bins.items() if name in shares
         )
-        return assemble(reader, n_zones=self.zones or N_ZONES[self.unit], threshold_sigmas=self.threshold_sigmas)

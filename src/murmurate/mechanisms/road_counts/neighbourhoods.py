@@ -1,4 +1,4 @@
-"""What links of one class carry around one place: means of noisy counts over many links, where noise averages out."""
+"""Estimate what links of one class carry around one place: means of noisy counts over many links, where noise averages out."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from murmurate.mechanisms.road_counts.zones import zones_of_links
 from murmurate.spaces.road import RoadNetwork
 
 LEVELS = (1, 8, 64)
-"""Zones of each level; means of a level lean on those of the one before as far as their noise demands."""
+"""Zones of each level, from the whole network to neighbourhoods of some hundred links; means of a level are shrunk towards
+those of the level before."""
 
 
 def usual_counts(network: RoadNetwork, noisy: Floats, rough: Floats, *, deviation: float) -> Floats:
-    """The usual count of every link's class in its neighbourhood; `rough` (believed counts) halves the zones.
+    """Estimate the mean count of every link's class in its neighbourhood; `rough` (estimated counts) halves the zones.
 
     >>> kinds = np.repeat([1, 5], 50)
     >>> means = _means(np.where(kinds == 1, 100.0, 2.0), np.full(100, 51.0), kinds, deviation=1.0)
@@ -29,11 +30,11 @@ def usual_counts(network: RoadNetwork, noisy: Floats, rough: Floats, *, deviatio
 
 
 def _means(noisy: Floats, before: Floats, cell: Integers, *, deviation: float) -> Floats:
-    """Means of cells, moved towards what was believed before; how far is read from how much cells differ beyond noise."""
+    """Shrink means of cells towards the estimates of the level before, the less the more cells differ beyond noise."""
     _, cell, size = np.unique(cell, return_inverse=True, return_counts=True)
     mean, parent = (np.bincount(cell, weights=values) / size for values in (noisy, before))
     noise = deviation**2 / size
     expected = float((size * parent**2).sum())
     relative = max(float((size * ((mean - parent) ** 2 - noise)).sum()), 0.0) / expected if expected > 0 else 0.0
-    belief = relative * parent**2 / (relative * parent**2 + noise)
-    return np.maximum(parent + belief * (mean - parent), 0.0)[cell]
+    weight = relative * parent**2 / (relative * parent**2 + noise)
+    return np.maximum(parent + weight * (mean - parent), 0.0)[cell]

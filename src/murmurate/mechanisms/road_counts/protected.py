@@ -1,4 +1,4 @@
-"""The public map of protected zones, and trips cut back to where they leave the zones of their ends."""
+"""Cut trips back to where they leave the zones of their ends, circles of a public map."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from murmurate.spaces.drives import Drives
 from murmurate.spaces.road import RoadNetwork
 
 PITCH_M = 100.0
-MOST_POINTS = 200_000
-WIDEST_M = 1_000.0
-"""No zone reaches farther, however empty the country is."""
+"""Metres between the points of the lattice; a city block, so that neighbouring links often share a zone."""
+
+MAX_POINTS = 200_000
+"""Most points of the lattice; on larger networks the pitch is doubled until they are fewer, which bounds time and memory."""
+
+MAX_RADIUS_M = 1_000.0
+"""Largest radius of a zone in metres, however few the roads: a trip in empty country must not lose kilometres."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +35,13 @@ class Zones:
 
 
 def public_zones(network: RoadNetwork, *, links: int) -> Zones:
-    """The zone of every link: around the lattice point nearest to its middle, as wide as its `links` nearest links lie.
+    """Return the zone of every link: around the lattice point nearest to its middle, as wide as its `links` nearest links lie.
 
     Everything is a function of the public network; a private point only picks one of these circles.
     """
     x, y = network.index.to_xy(*network.midpoint)
     pitch = PITCH_M
-    while (np.ptp(x) / pitch + 1) * (np.ptp(y) / pitch + 1) > MOST_POINTS:
+    while (np.ptp(x) / pitch + 1) * (np.ptp(y) / pitch + 1) > MAX_POINTS:
         pitch *= 2
     column, row = np.rint(x / pitch).astype(np.int64), np.rint(y / pitch).astype(np.int64)
     stride = int(column.max()) + 1
@@ -45,13 +49,13 @@ def public_zones(network: RoadNetwork, *, links: int) -> Zones:
     centre_x, centre_y = (keys % stride) * pitch, (keys // stride) * pitch
     lat = network.index.south + centre_y / network.index.m_per_lat
     lng = network.index.west + centre_x / network.index.m_per_lng
-    far = network.index.within(lat, lng, radius_m=WIDEST_M, k=links)[2][:, -1]
-    radius = np.where(np.isfinite(far), far, WIDEST_M)
+    far = network.index.within(lat, lng, radius_m=MAX_RADIUS_M, k=links)[2][:, -1]
+    radius = np.where(np.isfinite(far), far, MAX_RADIUS_M)
     return Zones(centre_x[place], centre_y[place], radius[place], x, y)
 
 
 def trimmed(drives: Drives, zones: Zones) -> Drives:
-    """Trips without the links at either end that lie inside the zone of that end; a trip within one zone vanishes."""
+    """Drop the links at either end of each trip that lie inside the zone of that end; a trip within one zone vanishes."""
     keep = _outside(drives.offsets, drives.link, zones.centre_x, zones.centre_y, zones.radius_m, zones.link_x, zones.link_y)
     return drives.take(keep)
 

@@ -1,4 +1,4 @@
-"""Zones of links: the network halved again and again so that each half carries the same (noisy) traffic."""
+"""Divide links into zones: the network is halved again and again so that each half carries the same (noisy) traffic."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from murmurate.core.space import Floats, Integers
 from murmurate.spaces.road import RoadNetwork
 
 HEADINGS = 4
-"""Mornings go one way and evenings the other, so that every zone has as many hourly profiles."""
+"""Hourly profiles of a zone, one for each quarter of the compass: morning traffic heads one direction, evening traffic the
+other."""
 
 
 def zones_of_links(network: RoadNetwork, traffic: Floats, n_zones: int) -> Integers:
-    """The zone (0 ... n_zones - 1, a power of two) of each link; `traffic` must be public or already noisy."""
+    """Return the zone (0 ... n_zones - 1, a power of two) of each link; `traffic` must be public or already noisy."""
     x, y = network.index.to_xy(*network.midpoint)
     places = np.column_stack([x, y])
     weight = np.maximum(traffic, 0.0) + 1e-9 * max(float(traffic.max(initial=0.0)), 1.0)
