@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
-from murmurate.ingest.discretise import fill_gaps, locate, main_hour, merge_repeats, slots, to_cells, trip_hour
+from murmurate.ingest.discretise import (
+    fill_gaps,
+    locate,
+    main_hour,
+    merge_repeats,
+    slots,
+    to_cells,
+    trip_hour,
+    visit_hours,
+    visited_cells,
+)
 from murmurate.ingest.pipeline import pipeline
 from murmurate.ingest.segment import drop_single_visits
 from murmurate.spaces import Grid, Plane
@@ -141,6 +151,60 @@ def test_cells_the_grid_does_not_have_are_left_out():
     cells = to_cells(trips_in([0, 60, 120], [3, 4, 5]), GRID)
     table = cells.table.with_columns(cell=pl.Series([3, GRID.n_cells, 5]))
     assert to_cells(Trips(table, GRID), GRID).cell.tolist() == [3, 5]
+
+
+def many_trips(*, time=True, hour=False, cells=False, n_points=4000):
+    """Random trips of one to thirty points, some outside of the box, some within one slot, some with long gaps."""
+    generator = np.random.default_rng(5)
+    trip = np.sort(generator.integers(0, 300, n_points))
+    cell = generator.integers(-9, 40, n_points)
+    lat, lng = GRID.centre(np.maximum(cell, 0))
+    table = {"uid": [f"u{k % 7}" for k in trip], "tid": trip}
+    if cells:
+        table["cell"] = np.where(cell < -4, 10**6, cell)
+    else:
+        table |= {"lat": np.where(cell < 0, -1.0, lat), "lng": lng}
+    if time:
+        seconds = np.cumsum(generator.choice([5, 20, 60, 130, 290, 310, 4000], n_points))
+        table["datetime"] = pl.Series(seconds * 1_000_000).cast(pl.Datetime("us", "UTC"))
+    if hour:
+        table["hour"] = generator.integers(0, 24, n_points)
+    return Trips(pl.DataFrame(table), GRID if cells else None, "Europe/Helsinki")
+
+
+@pytest.mark.parametrize("min_visits", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("carries", "slot_s"),
+    [
+        ({}, 60),
+        ({}, None),
+        ({"hour": True}, 60),
+        ({"time": False, "hour": True}, 60),
+        ({"cells": True}, 60),
+        ({"cells": True, "time": False, "hour": True}, None),
+    ],
+)
+def test_visited_cells_as_arrays_are_those_of_the_table(carries, slot_s, min_visits):
+    private = many_trips(**carries)
+    table = to_cells(private, GRID, slot_s=slot_s, min_visits=min_visits, hour=True)
+    arrays = visited_cells(private, GRID, slot_s=slot_s, min_visits=min_visits)
+    assert table.n_trips > 50
+    assert arrays.cells.tolist() == table.cell.tolist()
+    assert arrays.offsets.tolist() == table.offsets.tolist()
+    assert private.trip_ids.gather(arrays.trip).to_list() == table.trip_ids.to_list()
+    hours = table.table["hour"].gather(table.offsets[:-1]).to_list()
+    assert visit_hours(private, arrays, visit_s=slot_s or 0).tolist() == hours
+    if private.has_time:
+        assert arrays.start_us.tolist() == table.time_us[table.offsets[:-1]].tolist()
+
+
+def test_visited_cells_of_nothing_are_none():
+    empty = many_trips().take_trips(np.zeros(many_trips().n_trips, dtype=bool))
+    assert visited_cells(empty, GRID).offsets.tolist() == [0]
+    outside = trips_in([0, 60], [-1, -1])
+    assert len(visited_cells(outside, GRID).trip) == 0
+    with pytest.raises(InputError, match="datetime"):
+        visit_hours(many_trips(time=False), visited_cells(many_trips(time=False), GRID))
 
 
 def test_cells_need_a_grid():

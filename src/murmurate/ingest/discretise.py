@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,65 @@ def to_cells(
         cells = trip_hour(cells, visit_s=slot_s or 0)[0]
     cells = merge_repeats(cells)[0]
     return cells.take_trips(np.diff(cells.offsets) >= min_visits)
+
+
+@dataclass(frozen=True, eq=False)
+class Visits:
+    """Cells that trips visit, as arrays: the content of `to_cells` without a table."""
+
+    cells: Integers
+    """Visited cells, repeats merged, trip after trip."""
+    offsets: Integers
+    """Kept trip k visits cells[offsets[k]:offsets[k + 1]]."""
+    trip: Integers
+    """[kept trip] its position among the trips that were read."""
+    point: Integers
+    """[kept trip] the point that its first visit comes from, as a position among the points that were read."""
+    start_us: Integers | None
+    """[kept trip] UTC time of its first visit (the start of that slot); None where the trips carry no times."""
+    last_us: Integers | None
+    """[kept trip] UTC time of its last visit before repeats were merged."""
+
+
+def visited_cells(
+    trips: Trips, grid: Grid, *, slot_s: int | None = 60, fill_gaps_under_s: int = 300, min_visits: int = 2
+) -> Visits:
+    """Find the cells each trip visits, exactly as `to_cells` does, but as arrays, for large inputs.
+
+    >>> table = {"uid": "a", "tid": 1, "lat": [0.001, 0.001, 0.001], "lng": [0.001, 0.001, 0.031]}
+    >>> visited_cells(Trips(pl.DataFrame(table)), Grid(0, 0, 0.1, 0.1, 1000)).cells
+    array([0, 3])
+    """
+    known = "cell" in trips.columns and trips.space == grid
+    cell = trips.cell if known else grid.locate(trips.lat, trips.lng)
+    if known or not trips.has_time or slot_s is None:
+        point = np.flatnonzero((cell >= 0) & (cell < grid.n_cells))
+        cell = cell[point]
+        time_us = trips.time_us[point] if trips.has_time else None
+    else:
+        whole("slot_s", slot_s, at_most=86_400)
+        positive("fill_gaps_under_s", fill_gaps_under_s, at_most=86_400)
+        slot_us = slot_s * SECOND_US
+        point, slot, cell = _most_frequent(trips.offsets, trips.time_us // slot_us, cell)
+        row, column = np.divmod(cell, grid.columns)
+        offsets = np.searchsorted(point, trips.offsets)
+        before, slot, row, column = _interpolate(offsets, slot, row, column, fill_gaps_under_s / slot_s)
+        point, cell, time_us = point[before], row * grid.columns + column, slot * slot_us
+    offsets = np.searchsorted(point, trips.offsets)
+    cells, merged, kept = _merged(offsets, cell, min_visits)
+    first, last = offsets[kept], offsets[kept + 1] - 1
+    start_us, last_us = (None, None) if time_us is None else (time_us[first], time_us[last])
+    return Visits(cells, merged, kept, point[first], start_us, last_us)
+
+
+def visit_hours(trips: Trips, visits: Visits, *, visit_s: int = 0) -> Integers:
+    """Local hour of day (0 to 23) of each kept trip: as `trip_hour` finds it, or its `hour` column where there is one."""
+    if "hour" in trips.columns:
+        return trips.table["hour"].gather(visits.point).cast(pl.Int64).to_numpy()
+    if visits.start_us is None or visits.last_us is None:
+        raise InputError("the hour of a trip needs a datetime; these trips have none.")
+    start = pl.Series(visits.start_us).cast(TIME).dt.convert_time_zone(trips.time_zone).dt.replace_time_zone(None)
+    return main_hour(start.to_physical().to_numpy(), visits.last_us - visits.start_us + visit_s * SECOND_US)
 
 
 def _known_cells(trips: Trips, grid: Grid) -> Trips:
@@ -208,3 +268,24 @@ def _interpolate(
                 new_column[n] = (column[i] * parts + k * (column[i + 1] - column[i])) // parts
             n += 1
     return point, new_slot, new_row, new_column
+
+
+@njit(cache=True, nogil=True)
+def _merged(offsets: Integers, cell: Integers, min_visits: int) -> tuple[Integers, Integers, Integers]:
+    """Cells with repeats merged, offsets and positions of the trips that have at least `min_visits` (and one) of them."""
+    cells = np.empty(len(cell), np.int64)
+    ends, kept = np.empty(len(offsets), np.int64), np.empty(len(offsets), np.int64)
+    size, n = 0, 0
+    ends[0] = 0
+    for trip in range(len(offsets) - 1):
+        first = size
+        for k in range(offsets[trip], offsets[trip + 1]):
+            if size == first or cells[size - 1] != cell[k]:
+                cells[size] = cell[k]
+                size += 1
+        if size > first and size - first >= min_visits:
+            kept[n], ends[n + 1] = trip, size
+            n += 1
+        else:
+            size = first
+    return cells[:size].copy(), ends[: n + 1].copy(), kept[:n].copy()
