@@ -241,7 +241,8 @@ def compare(name: str, options: argparse.Namespace, results: Results, repeat: in
         if results.have(data=name, kind=kind, epsilon=epsilon, repeat=repeat):
             continue
         start = time.process_time()
-        released = mechanism(kind, epsilon, grid, roads, n).apply(original, noise.seeded(FIRST_SEED + 17 * repeat))
+        rng = noise.seeded(FIRST_SEED + 17 * repeat)
+        released = mm.rehearse(mechanism(kind, epsilon, grid, roads, n), original, rng=rng).payload
         finished(kind, epsilon, repeat, released, cpu_s=time.process_time() - start)
 
 
