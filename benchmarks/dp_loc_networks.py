@@ -166,7 +166,7 @@ def side_results(private, asked: DPLoc) -> dict:
     }  # fmt: skip
     columns = {name: values.astype(np.int32) for name, values in columns.items()}
     training = replace(VARIANTS["own"].moves_training, epochs=EPOCHS)
-    budget = replace(asked, variant="own", next_cell="net", epochs=EPOCHS).budget()
+    budget = replace(asked, variant="own", next_cell="net", epochs=EPOCHS).network_budget()
     plan = plan_of(training, budget.moves_noise_multiplier)
     sizes = (around.n_cells, around.n_offsets, asked.hours)
     nets = {"feed-forward": PublishedNet(*sizes), "recurrent": RecurrentNet(*sizes)}

@@ -34,9 +34,9 @@ import murmurate as mm
 from murmurate import noise
 from murmurate.core.trips import Trips
 from murmurate.ingest.discretise import to_cells
-from murmurate.judging.review import evaluate
 from murmurate.mechanisms import build
 from murmurate.metrics.divergence import jensen_shannon
+from murmurate.scoring import evaluate
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork, match, read_roads
 
@@ -241,9 +241,8 @@ def compare(name: str, options: argparse.Namespace, results: Results, repeat: in
         if results.have(data=name, kind=kind, epsilon=epsilon, repeat=repeat):
             continue
         start = time.process_time()
-        released = mm.rehearse(
-            mechanism(kind, epsilon, grid, roads, n), original, rng=noise.seeded(FIRST_SEED + 17 * repeat)
-        ).payload
+        rng = noise.seeded(FIRST_SEED + 17 * repeat)
+        released = mm.rehearse(mechanism(kind, epsilon, grid, roads, n), original, rng=rng).payload
         finished(kind, epsilon, repeat, released, cpu_s=time.process_time() - start)
 
 

@@ -7,11 +7,14 @@ import pytest
 
 from diagonal_city import GRID, city
 from murmurate import noise
+from murmurate.asking import STEPS
+from murmurate.asking import budget as drawing
 from murmurate.core.accounting import compose
 from murmurate.core.events import Gaussian, PoissonGaussian
-from murmurate.mechanisms.dp_loc import DPLoc, budget, moves_counts, moves_net
-from murmurate.mechanisms.dp_loc.budget import budget_of
+from murmurate.errors import InputError
+from murmurate.mechanisms.dp_loc import DPLoc, moves_counts, moves_net, network_budget
 from murmurate.mechanisms.dp_loc.net_router import PublishedRouter, grouped_paths, inside
+from murmurate.mechanisms.dp_loc.network_budget import budget_of
 from murmurate.mechanisms.dp_loc.networks import PublishedNet
 from murmurate.mechanisms.dp_loc.settings import VARIANTS
 from murmurate.synthesis.moves import Neighbourhood
@@ -26,7 +29,7 @@ def mechanism(**options):
 def quick_accounting(monkeypatch):
     """Any noise will do where a test is not about the promise: solving for it takes longer than these trainings."""
     budget_of.cache_clear()
-    monkeypatch.setattr(budget, "solve_noise_multiplier", lambda *_, **__: 1.0)
+    monkeypatch.setattr(network_budget, "solve_noise_multiplier", lambda *_, **__: 1.0)
     yield
     budget_of.cache_clear()
 
@@ -38,12 +41,14 @@ def quick_accounting(monkeypatch):
         {"variant": "as_published", "epochs": 0.02},
         {"variant": "as_published", "epochs": 0.02, "route": "sampled"},
         {"initialiser": "vae", "next_cell": "net"},
+        {"initialiser": "vae"},
     ],
-    ids=["as_published", "as_published_sampled", "own_networks"],
+    ids=["as_published", "as_published_sampled", "own_networks", "counted_moves"],
 )
 def test_trained_variants_run_and_come_back_from_a_file(options, tmp_path, monkeypatch):
     monkeypatch.setattr(moves_net, "LEAST_SIMULATED", 50)
     monkeypatch.setattr(moves_net, "MOST_SIMULATED", 50)
+    monkeypatch.setattr(moves_counts, "LEAST_SIMULATED", 50)
     monkeypatch.setattr(moves_counts, "DRAWN_ENDS", 2_000)
     asked = mechanism(**options)
     model = asked.fit(city(80), noise.seeded(1))
@@ -70,22 +75,37 @@ def test_networks_and_tables_share_one_promise():
 
 
 @pytest.mark.usefixtures("quick_accounting")
-def test_what_is_drawn_is_what_was_charged(monkeypatch):
+@pytest.mark.parametrize("initialiser", ["vae", "counts"])
+def test_what_is_drawn_is_what_was_charged(monkeypatch, initialiser):
     """Every noisy step of a fit, counted: tables against Gaussian events, training steps against Poisson ones."""
     from murmurate.training import train as training
 
-    asked = mechanism(variant="as_published", epochs=0.02)
+    asked = mechanism(variant="as_published", epochs=0.02, initialiser=initialiser)
     tables, steps = [], []
     gaussian, noisy_sum = noise.gaussian_integers, training.noisy_sum
     monkeypatch.setattr(
-        noise, "gaussian_integers", lambda v, *, scale, rng: tables.append(scale) or gaussian(v, scale=scale, rng=rng)
+        drawing, "gaussian_integers", lambda v, *, scale, rng: tables.append(scale) or gaussian(v, scale=scale, rng=rng)
     )
     monkeypatch.setattr(training, "noisy_sum", lambda s, **o: steps.append(o["noise_multiplier"]) or noisy_sum(s, **o))
     asked.fit(city(40), noise.seeded(1))
     events = asked.guarantee().events
-    assert len(tables) == sum(isinstance(event, Gaussian) for event in events)
+    multipliers = [event.noise_multiplier for event in events if isinstance(event, Gaussian)]
+    assert [scale / STEPS for scale in tables] == pytest.approx(multipliers)
     charged = [event.noise_multiplier for event in events if isinstance(event, PoissonGaussian) for _ in range(event.times)]
     assert steps == charged
+
+
+def test_unbounded_units_are_refused():
+    asked = mechanism(variant="as_published", unit="user", max_trips=5)
+    with pytest.raises(InputError, match="more than the 5 trips"):
+        asked.fit(city(100, users=1), noise.seeded(1))
+
+
+@pytest.mark.usefixtures("quick_accounting")
+def test_the_custodian_is_warned_of_what_cannot_be_learned():
+    asked = mechanism(variant="as_published", epochs=0.02, delta=0.1)
+    with pytest.warns(UserWarning, match="custodian only"):
+        asked.fit(city(20), noise.seeded(1))
 
 
 def test_most_probable_paths_of_the_network_follow_its_probabilities():

@@ -9,10 +9,14 @@ import pytest
 import murmurate as mm
 from diagonal_city import GRID, city
 from murmurate import noise
+from murmurate.asking import budget as drawing
+from murmurate.asking.kept_answers import load_answers
 from murmurate.core.events import Gaussian, PoissonGaussian
 from murmurate.errors import InputError
-from murmurate.mechanisms.dp_loc import DPLoc, budget, fitting
-from murmurate.mechanisms.dp_loc.budget import budget_of
+from murmurate.mechanisms.dp_loc import DPLoc, moves_counts, network_budget, network_fitting
+from murmurate.mechanisms.dp_loc import mechanism as dp_loc_mechanism
+from murmurate.mechanisms.dp_loc.network_budget import budget_of
+from murmurate.mechanisms.dp_loc.tables import BY_CELL, BY_ZONE, MOVE_SHARES
 from murmurate.training import train as training
 from murmurate.training.stages import Stages
 
@@ -27,7 +31,7 @@ class Killed(Exception):
 def quick_accounting(monkeypatch):
     """Any noise will do here: solving for it takes longer than these trainings."""
     budget_of.cache_clear()
-    monkeypatch.setattr(budget, "solve_noise_multiplier", lambda *_, **__: 1.0)
+    monkeypatch.setattr(network_budget, "solve_noise_multiplier", lambda *_, **__: 1.0)
     yield
     budget_of.cache_clear()
 
@@ -52,7 +56,7 @@ def counted(monkeypatch, kill_at=None):
         steps.append({name: noisy[name] - sums[name] for name in noisy})
         return noisy
 
-    monkeypatch.setattr(noise, "gaussian_integers", table)
+    monkeypatch.setattr(drawing, "gaussian_integers", table)
     monkeypatch.setattr(training, "noisy_sum", step)
     return tables, steps
 
@@ -81,22 +85,23 @@ def test_a_killed_fit_resumes_with_fresh_noise_and_the_same_promise(monkeypatch,
 
 
 def test_a_finished_fit_is_read_back(monkeypatch, tmp_path):
-    asked = mechanism(initialiser="counts", next_cell="counts")
+    asked = mechanism(initialiser="counts")
     first = asked.fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
-    tables, _ = counted(monkeypatch)
+    tables, steps = counted(monkeypatch)
     again = asked.fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
     assert not tables
+    assert not steps
     assert again.sample(20, noise.seeded(3)).table.equals(first.sample(20, noise.seeded(3)).table)
 
 
 def test_half_measured_tables_are_never_measured_again(monkeypatch, tmp_path):
-    asked = mechanism(initialiser="counts", next_cell="counts")
+    asked = mechanism(variant="own", initialiser="vae", epochs=0.1)
 
     def kill(*_, **__):
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(fitting, "fit_counted_moves", kill)
+        patched.setattr(network_fitting, "counted_moves", kill)
         with pytest.raises(Killed):
             asked.fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
     with pytest.raises(InputError, match="cannot be drawn again"):
@@ -104,9 +109,45 @@ def test_half_measured_tables_are_never_measured_again(monkeypatch, tmp_path):
 
 
 def test_a_checkpoint_of_other_parameters_is_refused(tmp_path):
-    mechanism(initialiser="counts", next_cell="counts").fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
+    mechanism().fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
     with pytest.raises(InputError, match="other parameters"):
-        mechanism(initialiser="counts", next_cell="counts", epsilon=9.0).fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
+        mechanism(epsilon=9.0).fit(PRIVATE, noise.secure(), checkpoint=tmp_path)
+
+
+def test_an_interrupted_measurement_goes_on_with_the_answers_it_has(monkeypatch, tmp_path):
+    """Tables of a finished round are read back, and only the others are drawn."""
+    asked = mechanism(variant="own", epochs=None)
+    private = city(200)
+    monkeypatch.setattr(moves_counts, "LEAST_SIMULATED", 50)
+    monkeypatch.setattr(moves_counts, "DRAWN_ENDS", 2_000)
+
+    def kill(*_, **__):
+        raise Killed
+
+    with mm.Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        where = {"ledger": ledger, "out": tmp_path / "model", "population": "taxis"}
+        with monkeypatch.context() as patched:
+            tables, _ = counted(patched)
+            patched.setattr(dp_loc_mechanism, "zones_of", kill)
+            with pytest.raises(Killed) as stopped:
+                mm.fit(asked, private, **where)
+            assert len(tables) == len((*BY_CELL, *MOVE_SHARES))
+        _, kept = load_answers(ledger.internal_folder / stopped.value.charged / "unfinished_fit")
+        assert set(kept) == {*BY_CELL, *MOVE_SHARES}
+        with pytest.raises(InputError, match="was charged for something else: the parameters"):
+            mm.fit(mechanism(variant="own", epochs=None, hours=12), private, **where, resume=stopped.value.charged)
+        seen = []
+        with monkeypatch.context() as patched:
+            tables, _ = counted(patched)
+            ends_of = dp_loc_mechanism.ends_of
+            patched.setattr(
+                dp_loc_mechanism, "ends_of", lambda answers, *rest: seen.append(dict(answers)) or ends_of(answers, *rest)
+            )
+            made = mm.fit(asked, private, **where, resume=stopped.value.charged)
+            assert len(tables) == len(BY_ZONE)
+        assert all((seen[0][name].noisy == answer.noisy).all() for name, answer in kept.items())
+        assert made.manifest.release_id == stopped.value.charged
+        assert not list((ledger.internal_folder / stopped.value.charged).glob("unfinished*"))
 
 
 def test_the_door_lets_an_interrupted_fit_go_on_under_its_charge(monkeypatch, tmp_path):
@@ -141,7 +182,7 @@ def test_only_what_kept_its_noise_goes_on(monkeypatch, tmp_path):
             counted(patched, 5)
             with pytest.raises(Killed) as stopped:
                 mm.fit(asked, PRIVATE, ledger=ledger, out=tmp_path / "model", population="taxis")
-        with pytest.raises(InputError, match="noise again"):
+        with pytest.raises(InputError, match="was charged for something else"):
             mm.fit(other, PRIVATE, ledger=ledger, out=tmp_path / "model", population="taxis", resume=stopped.value.charged)
         shutil.rmtree(ledger.internal_folder / stopped.value.charged / "unfinished_fit")
         with pytest.raises(InputError, match="nothing is kept"):

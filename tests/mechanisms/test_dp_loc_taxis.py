@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from murmurate import noise
+from murmurate.asking.rounds import fitted
 from murmurate.core.trips import Trips
 from murmurate.ingest.discretise import to_cells
 from murmurate.mechanisms.dp_loc import DPLoc
@@ -29,7 +30,8 @@ def test_own_keeps_sizes_flows_and_patterns_of_taxis(data_dir):
         uid=pl.col("user_id").cast(pl.String), tid="trip_id", datetime="t", lat="lat", lng="lon"
     )
     private = Trips(table, time_zone="America/Los_Angeles")
-    released = DPLoc(epsilon=1.0, delta=1e-6, space=GRID, n_out=120_000).apply(private, noise.seeded(271))
+    rng = noise.seeded(271)
+    released = fitted(DPLoc(epsilon=1.0, delta=1e-6, space=GRID), private, rng).sample(120_000, rng)
     original = to_cells(private, GRID, hour=True)
     comparison = compare(released, original, grid=GRID)
     assert measure("trip_size", comparison)[0].value <= 0.03

@@ -7,13 +7,17 @@ import pytest
 
 from diagonal_city import GRID, city
 from murmurate import noise
+from murmurate.asking import Budget, Facts, budget
+from murmurate.asking.clipping import clipped_sums
+from murmurate.asking.rounds import Asking, fitted
 from murmurate.errors import InputError, ParameterError
-from murmurate.mechanisms.ngram import NGram, tree
-from murmurate.mechanisms.ngram.mechanism import ended
-from murmurate.mechanisms.ngram.tree import grow_tree
+from murmurate.mechanisms.ngram import NGram
+from murmurate.mechanisms.ngram.counting import CountLevel, Sequences, ended
+from murmurate.mechanisms.ngram.tree import Growth
 from murmurate.mechanisms.ngram.walk import consistent_shares, walk_sequences
 from murmurate.spaces.grid import Grid
 
+FACTS = Facts(carries=frozenset({"time", "coordinates"}))
 END = 6
 
 
@@ -24,10 +28,22 @@ def sequences(n=3000, seed=1):
     return np.concatenate(chosen), np.r_[0, np.cumsum([len(one) for one in chosen])]
 
 
+def grown_from(symbols, offsets, *, rng=None, levels=None, **growth):
+    """A tree of these sequences, each its own unit; the tables of its levels are added to `levels`."""
+    rng, growth, spending = rng or noise.seeded(1), Growth(**growth), Budget(epsilon=growth["epsilon"])
+    found = Sequences(symbols, offsets, np.arange(len(offsets) - 1))
+    answers = {}
+    while (tree := growth.grow(answers)).next_table is not None:
+        table = tree.next_table
+        sums = clipped_sums(table, CountLevel.of(tree, len(answers))(found)[table.name], "l1")
+        answers[table.name] = spending.draw(table, sums, rng)
+        if levels is not None:
+            levels.append(table)
+    return tree.finished()
+
+
 def grown(epsilon, n=3000, **options):
-    symbols, offsets = sequences(n)
-    settings = {"n_symbols": 7, "n_max": 4, "reach": 5.0, "rng": noise.seeded(1), **options}
-    return grow_tree(symbols, offsets, epsilon=epsilon, **settings)
+    return grown_from(*sequences(n), **{"n_symbols": 7, "n_max": 4, "limit": 5.0, "epsilon": epsilon, **options})
 
 
 def gram_of(found, node):
@@ -60,34 +76,25 @@ def test_suffixes_are_the_grams_without_their_first_symbol():
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0])
-def test_budgets_along_every_path_stay_within_epsilon(monkeypatch, epsilon):
-    portions = {}
-    children = tree._children
-
-    def recorded(parents, symbols, frontier, portion, **options):
-        portions.update(zip(frontier.tolist(), portion.tolist(), strict=True))
-        return children(parents, symbols, frontier, portion, **options)
-
-    monkeypatch.setattr(tree, "_children", recorded)
-    found = grown(epsilon)
-    spent = []
-    for node in portions:
-        total, at = 0.0, node
-        while at >= 0:
-            total += portions[at]
-            at = int(found.parent[at])
-        spent.append(total)
-    assert max(spent) <= epsilon
-    assert max(spent) > 0.2 * epsilon
-    assert min(portions.values()) > 0
+def test_shares_along_every_path_stay_within_the_budget(epsilon):
+    levels = []
+    grown(epsilon, levels=levels)
+    assert min(table.row_share.min() for table in levels) > 0
+    spent = levels[0].row_share
+    most = [spent.max()]
+    for above, table in itertools.pairwise(levels):
+        spent = table.row_share + spent[table.parent // above.n_columns]
+        most.append(spent.max())
+    assert max(most) <= 1 + 1e-12
+    assert max(most) > 0.2
 
 
 def test_noise_is_drawn_for_what_a_unit_changes(monkeypatch):
-    """Scales are reach / portion, for present and for absent children alike."""
+    """Scales are limit / (epsilon * share), for present and for absent children alike."""
     scales = []
-    monkeypatch.setattr(tree.draws, "laplace_integers", lambda values, *, scale, rng: scales.append(scale) or values)
+    monkeypatch.setattr(budget, "laplace_integers", lambda values, *, scale, rng: scales.append(scale) or values)
     monkeypatch.setattr(
-        tree, "laplace_survivors",
+        budget, "laplace_survivors",
         lambda n, *, scale, threshold, rng: scales.append(scale) or (np.zeros(0, np.int64), np.zeros(0, np.int64)),
     )  # fmt: skip
     grown(2.0, n_max=1)
@@ -96,18 +103,81 @@ def test_noise_is_drawn_for_what_a_unit_changes(monkeypatch):
 
 def test_absent_children_appear_at_the_rate_of_the_threshold():
     empty, offsets = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    kept = [
-        grow_tree(empty, offsets, n_symbols=5000, n_max=1, epsilon=1.0, reach=20.0, rng=noise.seeded(seed)).n_nodes - 1
-        for seed in range(200)
-    ]
+    options = {"n_symbols": 5000, "n_max": 1, "epsilon": 1.0, "limit": 20.0}
+    kept = [grown_from(empty, offsets, rng=noise.seeded(seed), **options).n_nodes - 1 for seed in range(200)]
     assert 0.7 < np.mean(kept) < 1.4
 
 
-def test_absent_symbols_are_never_present_ones():
+def test_absent_children_are_never_present_ones():
+    from murmurate.asking import TreeTable
+
     present = np.array([0, 2, 3, 7, 11, 12])
-    found = tree._absent_symbols(np.zeros(4, np.int64), np.arange(4), present[:4], 8)
-    assert found.tolist() == [1, 4, 5, 6]
-    assert tree._absent_symbols(np.array([1, 1]), np.array([0, 5]), present, 8).tolist() == [0, 7]
+    table = TreeTable(
+        name="t", n_bins=16, share=0.5, n_columns=8, row_share=np.full(2, 0.5), threshold=np.ones(2, dtype=np.int64), steps=1
+    )
+    seen = [Budget._absent(table, np.arange(2), present, (1.0, 1), noise.seeded(seed))[0].tolist() for seed in range(40)]
+    assert set(itertools.chain(*seen)) == set(range(16)) - set(present.tolist())
+    assert all(len(set(one)) == len(one) for one in seen)
+
+
+# -- what units contribute ---------------------------------------------------------------------------------------------
+
+
+def rounds_of(asked, answers):
+    """Every round of a run, asked again from its answers."""
+    names = list(answers)
+    for level in range(len(names)):
+        yield asked.ask({name: answers[name] for name in names[:level]}, FACTS)
+
+
+def ran(asked, private):
+    """Answers of a run."""
+    asking = Asking(asked, private, noise.seeded(3))
+    asking.run()
+    return asking.answers
+
+
+@pytest.mark.parametrize("options", [{}, {"unit": "user", "max_trips": 4}])
+def test_sums_do_not_depend_on_parts(options):
+    asked, private = NGram(epsilon=40.0, space=GRID, **options), city(300)
+    answers = ran(asked, private)
+    assert len(answers) >= 2
+    for asked_round in rounds_of(asked, answers):
+        (table,) = asked_round.tables
+        found = []
+        for n_parts in (1, 3, 8):
+            points = -(-private.n_points // n_parts)
+            assert len(list(private.partitions(points))) >= n_parts
+            sums = Asking(asked, private, noise.seeded(1), key=b"k" * 16, part_points=points).exact(asked_round, "l1")
+            found.append([one.tolist() for one in sums[table.name]])
+        assert found[0] == found[1] == found[2]
+        assert len(found[0][0]) > 0
+
+
+@pytest.mark.parametrize("options", [{}, {"unit": "user", "max_trips": 4}, {"unit": "user_day", "max_trips": 2}])
+def test_one_unit_changes_all_levels_together_by_no_more_than_the_budget(options):
+    asked, private = NGram(epsilon=40.0, space=GRID, **options), city(300)
+    answers = ran(asked, private)
+    gone = {"trip": private.trip_ids[5], "user": private.user_ids[3], "user_day": private.user_ids[3]}[asked.unit]
+    first_of = private.table.gather(private.offsets[:-1])
+    keep = first_of["tid" if asked.unit == "trip" else "uid"].to_numpy() != gone
+    if asked.unit == "user_day":
+        keep |= private.first_local_day != private.first_local_day[~keep].min()
+    without = private.take_trips(keep)
+    changed = 0.0
+    for asked_round in rounds_of(asked, answers):
+        (table,) = asked_round.tables
+        one, other = (
+            dict(zip(*Asking(asked, side, noise.seeded(1), key=b"k" * 16).exact(asked_round, "l1")[table.name], strict=True))
+            for side in (private, without)
+        )
+        for place in one.keys() | other.keys():
+            share = table.row_share[place // table.n_columns]
+            changed += abs(one.get(place, 0) - other.get(place, 0)) * share / table.limit
+    assert 0 < changed <= 1
+
+
+# -- walks and models --------------------------------------------------------------------------------------------------
 
 
 def test_walks_follow_the_longest_context():
@@ -128,7 +198,7 @@ def test_shares_never_pass_one():
 
 def test_a_tree_of_nothing_still_walks():
     empty, offsets = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    found = grow_tree(empty, offsets, n_symbols=9, n_max=3, epsilon=0.001, reach=20.0, rng=noise.seeded(4))
+    found = grown_from(empty, offsets, n_symbols=9, n_max=3, epsilon=0.001, limit=20.0, rng=noise.seeded(4))
     cells, bounds = walk_sequences(found, n=50, n_symbols=9, longest=6, generator=np.random.default_rng(1))
     assert np.diff(bounds).min() >= 2
     assert cells.max() < 8
@@ -142,10 +212,10 @@ def test_trips_are_cut_and_ended():
 
 def test_release_and_model(tmp_path):
     asked = NGram(epsilon=20.0, space=GRID, n_out=200)
-    released = asked.apply(city(), noise.seeded(1))
+    model = fitted(asked, city(), noise.seeded(1))
+    released = model.sample(200, noise.seeded(1))
     assert released.n_trips == 200
     assert not released.has_time
-    model = asked.fit(city(), noise.seeded(1))
     model.save(tmp_path)
     assert asked.load(tmp_path).sample(50, noise.seeded(2)).table.equals(model.sample(50, noise.seeded(2)).table)
     assert model.n == pytest.approx(400, abs=60)
@@ -163,8 +233,8 @@ def test_absurd_parameters_are_refused(options, why):
         NGram(**{"epsilon": 1.0, "space": GRID, **options})
 
 
-def test_units_cost_more_noise_and_must_be_bounded():
+def test_units_cost_more_noise():
     asked = NGram(epsilon=1.0, space=Grid(60.10, 24.80, 60.16, 24.92, 600), unit="user", max_trips=3)
     assert asked.guarantee().unit.max_trips == 3
-    with pytest.raises(InputError, match="more than the 3"):
-        asked.fit(city(), noise.seeded(1))
+    (table,) = asked.ask({}, FACTS).tables
+    assert table.limit == 3 * asked.l_max

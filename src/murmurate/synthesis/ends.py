@@ -4,30 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log2
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers
-from murmurate.synthesis.measure import Noise, measure, once_per_trip
-from murmurate.synthesis.sequences import CellTrips
 from murmurate.synthesis.shrink import shrink
-from murmurate.synthesis.zones import zones_of_equal_mass
-
-if TYPE_CHECKING:
-    from murmurate.noise import Randomness
-
-SHARES = {
-    "n": 0.01,
-    "source_cell": 0.06,
-    "destination_cell": 0.06,
-    "source_hour": 0.30,
-    "destination_hour": 0.30,
-    "pairs": 0.15,
-    "pairs_hour": 0.12,
-}
-"""Of the budget of the ends; one trip adds one to one bin of each."""
 
 WORTH = 4.0
 """A table is as fine as its mean count stays this many noise deviations."""
@@ -84,48 +67,6 @@ class Ends:
         place = np.searchsorted(mass, at, side="right")
         first = np.minimum(bounds[fine], len(order) - 1)  # a zone without cells takes the next cell there is
         return order[np.clip(place, first, np.maximum(bounds[fine + 1] - 1, first))]
-
-
-def fit_ends(trips: CellTrips, *, rows: int, columns: int, hours: int, noise: Noise, rng: Randomness) -> Ends:
-    """Measure the ends under `noise` (the whole of their budget, split by SHARES) and fit one law to the answers.
-
-    Guarantee: one unit changes each table by at most `noise.trips_per_unit`; all further steps read noisy tables only.
-    """
-    part = {name: noise.part(share) for name, share in SHARES.items()}
-    n_cells = rows * columns
-
-    def table(name: str, bins: Integers, n_bins: int) -> Floats:
-        return measure(once_per_trip(bins, n_bins), noise=part[name], rng=rng)
-
-    n = max(float(table("n", np.zeros(trips.n, dtype=np.int64), 1)[0]), 1.0)
-    cell = {
-        end: believed_cells(
-            table(f"{end}_cell", at, n_cells), rows=rows, columns=columns, n=n, deviation=part[f"{end}_cell"].deviation
-        )
-        for end, at in (("source", trips.sources), ("destination", trips.destinations))
-    }
-    fine = depth_of(n / hours, part["source_hour"].deviation, 1)
-    pair = min(depth_of(n, part["pairs"].deviation, 2), fine)
-    pair_hour = min(depth_of(n / hours, part["pairs_hour"].deviation, 2), pair)
-    zone = zones_of_equal_mass(cell["source"] + cell["destination"], rows=rows, columns=columns, depth=fine)
-    zone_hour = {}
-    for end, at in (("source", trips.sources), ("destination", trips.destinations)):
-        noisy = table(f"{end}_hour", zone[at] * hours + trips.hours, 2**fine * hours).reshape(-1, hours)
-        by_zone: Floats = np.bincount(zone, weights=cell[end], minlength=2**fine).astype(np.float64)
-        zone_hour[end] = filled(believed_zone_hour(noisy, by_zone, part[f"{end}_hour"].deviation), by_zone)
-    both = zone[trips.sources] >> (fine - pair), zone[trips.destinations] >> (fine - pair)
-    pairs = table("pairs", (both[0] << pair) + both[1], 4**pair).reshape(2**pair, 2**pair)
-    coarse = both[0] >> (pair - pair_hour), both[1] >> (pair - pair_hour)
-    flat = ((coarse[0] << pair_hour) + coarse[1]) * hours + trips.hours
-    pairs_hour = table("pairs_hour", flat, 4**pair_hour * hours).reshape(2**pair_hour, 2**pair_hour, hours)
-    joint = joint_of(
-        coarsen(zone_hour["source"], pair),
-        coarsen(zone_hour["destination"], pair),
-        pairs,
-        pairs_hour,
-        (part["pairs"].deviation, part["pairs_hour"].deviation),
-    )
-    return Ends(joint, zone_hour["source"], zone_hour["destination"], cell["source"], cell["destination"], zone, n)
 
 
 def believed_cells(

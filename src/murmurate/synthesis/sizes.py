@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from murmurate.core.space import Floats, Integers
-from murmurate.synthesis.measure import Noise, measure, once_per_trip
-from murmurate.synthesis.sequences import CellTrips
 from murmurate.synthesis.shrink import nonnegative, shrink
-
-if TYPE_CHECKING:
-    from murmurate.noise import Randomness
 
 RING_GROWTH = 1.5
 ROUNDS = 12
@@ -44,31 +38,6 @@ def rings(sources: Integers, destinations: Integers, columns: int) -> Integers:
     right = destinations % columns - sources % columns
     apart = np.hypot(down, right)
     return np.where(apart < 1, 0, 1 + np.floor(np.log(np.maximum(apart, 1)) / np.log(RING_GROWTH)).astype(np.int64))
-
-
-def fit_sizes(
-    trips: CellTrips,
-    *,
-    rows: int,
-    columns: int,
-    hours: int,
-    max_cells: int,
-    ring_hour: Floats,
-    noise: Noise,
-    rng: Randomness,
-) -> Sizes:
-    """Measure size by distance and size by hour (half of `noise`'s budget each), and fit both over `ring_hour`.
-
-    `ring_hour` [ring, hour] is what the (noisy) ends say about distances and hours.
-    """
-    half = noise.part(0.5)
-    n_rings = n_rings_of(rows, columns)
-    n_sizes = max_cells - 1
-    size = np.clip(trips.sizes, 2, max_cells) - 2
-    ring = rings(trips.sources, trips.destinations, columns)
-    by_ring = measure(once_per_trip(ring * n_sizes + size, n_rings * n_sizes), noise=half, rng=rng).reshape(n_rings, -1)
-    by_hour = measure(once_per_trip(trips.hours * n_sizes + size, hours * n_sizes), noise=half, rng=rng).reshape(hours, -1)
-    return sizes_from_tables(by_ring, by_hour, ring_hour=ring_hour, deviation=half.deviation, columns=columns)
 
 
 def sizes_from_tables(

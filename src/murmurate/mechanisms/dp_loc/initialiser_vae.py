@@ -74,7 +74,7 @@ class EndsVAE:
 
 @dataclass(frozen=True, eq=False)
 class VAEEnds:
-    """The trained decoder as a law of the ends: drawing from it is free."""
+    """The trained decoder as a distribution of the ends: drawing from it is free."""
 
     params: Arrays
     """Of the decoder alone: the encoder is not needed any more."""

@@ -7,29 +7,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
+from murmurate.asking import Budget, Facts, Round
+from murmurate.asking.table import Answers
 from murmurate.core.guarantee import DP, Unit
-from murmurate.core.parameters import one_of, positive, public_parameters, share, whole
+from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.core.trips import Trips
-from murmurate.errors import InputError, ParameterError
-from murmurate.mechanisms.dp_loc.budget import Budget, budget_of
-from murmurate.mechanisms.dp_loc.fitting import fit_model
-from murmurate.mechanisms.dp_loc.model import DPLocModel, read_arrays
-from murmurate.mechanisms.dp_loc.protocols import Ends, Router
-from murmurate.mechanisms.dp_loc.reading import read
+from murmurate.errors import ParameterError
+from murmurate.mechanisms.dp_loc.ends_counts import ends_of, noisy_trips, zones_of
+from murmurate.mechanisms.dp_loc.model import DPLocModel, load_model
+from murmurate.mechanisms.dp_loc.moves_counts import counted_moves
+from murmurate.mechanisms.dp_loc.reading import ReadTrips
 from murmurate.mechanisms.dp_loc.settings import VARIANTS, Settings, variant_of
-from murmurate.spaces import parse
+from murmurate.mechanisms.dp_loc.tables import BY_CELL, BY_ZONE, MOVE_SHARES, Tables, shares_of
 from murmurate.spaces.grid import Grid
-from murmurate.synthesis.frames import check_hours_and_day, check_unit, refuse_unbounded
+from murmurate.synthesis.frames import check_hours_and_day, check_unit
 from murmurate.synthesis.moves import Neighbourhood, reach_of
-from murmurate.training.stages import Stages
 
 if TYPE_CHECKING:
+    from murmurate.mechanisms.dp_loc.network_budget import NetworkBudget
     from murmurate.noise import Randomness
 
 MOST_BINS = 10_000_000
-"""Cells times neighbours a table may have; beyond that neither noise nor memory is worth it."""
+"""Cells times neighbours a table may have; of more, nearly all noisy counts would be noise, and 80 MB each."""
+
+CLEAR_SDS = 2.0
+"""Noise standard deviations from which on a noisy number of trips says that there are some."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,7 @@ class DPLoc:
     paired: ClassVar[bool] = False
     local: ClassVar[bool] = False
     resumable: ClassVar[bool] = True
-    """`fit` takes a checkpoint folder, so that the door can let an interrupted fit go on under its charge."""
+    """`fit` takes a checkpoint folder, so that an interrupted training goes on under its charge."""
     example: ClassVar[dict[str, Any]] = {"epsilon": 2.0, "space": "grid", "n_out": 1000}
 
     epsilon: float
@@ -145,9 +147,13 @@ class DPLoc:
         )
         return Neighbourhood(rows=self.space.rows, columns=self.space.columns, reach=reach)
 
-    def budget(self) -> Budget:
-        """Noise of every table and training step."""
-        return budget_of(epsilon=self.epsilon, delta=self.delta, ends_share=self.ends_share, settings=self.settings())
+    def tables(self) -> Tables:
+        """All tables of the counted variant, with their shares of the budget."""
+        return Tables(
+            around=self.around(), max_cells=self.max_cells, limit=float(self.max_trips or 1),
+            reading=ReadTrips(grid=self.space, slot_s=self.slot_s, hours=self.hours),
+            shares=shares_of(self.ends_share),
+        )  # fmt: skip
 
     def bounds(self) -> Unit:
         """The unit and its public bound."""
@@ -155,89 +161,116 @@ class DPLoc:
 
     def guarantee(self) -> DP:
         """(epsilon, delta) for the unit, with the event of every noisy step."""
+        counted = self.budget()
+        sampled = "batches are true Poisson samples and every unit's gradient is clipped before noise is added"
         return DP(
             epsilon=self.epsilon,
             delta=self.delta,
             unit=self.bounds(),
             assumptions=(
                 "the grid, the hours and all parameters are public and were not chosen by looking at these data",
-                "batches are true Poisson samples and every unit's gradient is clipped before noise is added",
+                *(() if counted else (sampled,)),
                 "noise is drawn from a secure stream",
             ),
-            events=self.budget().events,
+            events=counted.events if counted else self.network_budget().events,
         )
 
     def statement(self) -> tuple[str, ...]:
         settings = self.settings()
         return (
             f"These are synthetic trips on a public grid ({self.space.describe()}): no row belongs to a person.",
-            f"Ends and hours were learned by {_WAYS[settings.initialiser]}, moves by {_WAYS[settings.next_cell]}; paths are "
-            f"{'drawn at random' if settings.route == 'sampled' else 'the most probable ones'} between the ends.",
+            f"Ends and hours were learned by {_LEARNED_BY[settings.initialiser]}, moves by {_LEARNED_BY[settings.next_cell]}; "
+            f"paths are {'drawn at random' if settings.route == 'sampled' else 'the most probable ones'} between the ends.",
             f"Times are plausible only: a trip's hour was learned, its day ({self.day}) is fictional, and its minutes follow "
             f"one visited cell each {self.slot_s} s.",
             "What many trips share (busy places, hours and streets) is meant to be kept and is not hidden.",
         )
 
     def expected_error(self) -> str:
-        deviation = self.budget().ends_scale * (self.max_trips or 1)
+        deviation = self._noise().scale(self.ends_share, self.max_trips or 1)
         return (
             f"Counts behind the model carry Gaussian noise of about {deviation:.0f} trips and more: zones and hours with fewer "
             "trips than a few times that are told apart poorly, and rare streets are not learned."
         )
 
-    # -- learning and drawing ------------------------------------------------------------------------------------------
+    # -- measuring ---------------------------------------------------------------------------------------------------
+
+    def budget(self) -> Budget | None:
+        """Gaussian noise for the whole promise; None where a network is trained, which reads whole data."""
+        settings = self.settings()
+        return self._noise() if settings.initialiser == settings.next_cell == "counts" else None
+
+    def ask(self, answers: Answers, facts: Facts) -> Round | None:
+        """Ask for ends by cell and all moves first, then for ends by zones that follow from the noisy counts."""
+        tables = self.tables()
+        if "n" not in answers:
+            return tables.round((*BY_CELL, *MOVE_SHARES))
+        if "pairs" not in answers:
+            return tables.round(BY_ZONE, zones_of(answers, tables, self._noise()))
+        return None
+
+    def model(self, answers: Answers, facts: Facts, rng: Randomness) -> DPLocModel:
+        """Fit both models to the noisy counts; what they draw then is free."""
+        tables, n = self.tables(), noisy_trips(answers)
+        self._warn(answers)
+        ends = ends_of(answers, tables, zones_of(answers, tables, self._noise()))
+        router = counted_moves(answers, ends=ends, n=n, tables=tables, route=self.settings().route, rng=rng)
+        return DPLocModel(ends, router, self.space, facts.time_zone, self.day, self.slot_s, self.hours, n, ("counts", "counts"))
+
+    def _noise(self) -> Budget:
+        return Budget(epsilon=self.epsilon, delta=self.delta)
+
+    def _warn(self, answers: Answers) -> None:
+        """Warn of an input that cannot be learned from, as far as the noisy number of trips shows it."""
+        n = float(answers["n"].noisy[0])
+        if n < CLEAR_SDS * answers["n"].deviation:
+            warnings.warn(
+                f"the noisy number of trips, {n:,.0f}, is not clear of its noise: there is hardly anything to learn. Check "
+                "that the box of the grid holds the trips, or give smaller cells or a larger epsilon.",
+                stacklevel=2,
+            )
+        units = n / (self.max_trips or 1)
+        if units * self.delta > 0.5:
+            warnings.warn(
+                f"delta = {self.delta:g} is large for about {units:,.0f} units (a noisy count): well below 1 / units is "
+                "customary.",
+                stacklevel=2,
+            )
+
+    # -- training ----------------------------------------------------------------------------------------------------
+
+    def network_budget(self) -> NetworkBudget:
+        """Noise of the trainings, where a network is trained."""
+        from murmurate.mechanisms.dp_loc.network_budget import budget_of
+
+        return budget_of(epsilon=self.epsilon, delta=self.delta, ends_share=self.ends_share, settings=self.settings())
 
     def fit(self, private: Trips, rng: Randomness, *, checkpoint: Path | None = None) -> DPLocModel:
-        """Spend the guarantee once; the model can then be sampled for free.
+        """Train the networks of this variant and spend the guarantee once; the model can then be sampled for free.
 
         With a `checkpoint` folder (private, on the custodian's side) an interrupted fit goes on: what was drawn is kept,
         a step that had begun counts as taken, and no noise is drawn twice, so the guarantee is that of one fit.
         """
-        found = read(private, grid=self.space, unit=self.bounds(), slot_s=self.slot_s, hours=self.hours)
-        refuse_unbounded(found.unit, self.bounds())
-        if found.trips.n == 0:  # told, not refused: whether anything leaves must not depend on one trip
-            warnings.warn(
-                "no trip visits two cells of the grid, so there is nothing to learn and what is drawn is noise: check the box "
-                "of the grid, or give smaller cells. For the custodian only; do not publish this message.",
-                stacklevel=2,
+        if self.budget() is not None:
+            raise ParameterError(
+                "dp_loc trains no network with these settings and reads trips through noisy tables alone.",
+                "Use murmurate.fit or murmurate.release; asking.rounds.fitted runs it without a ledger.",
             )
-        n_units = len(np.unique(found.unit))
-        if n_units * self.delta > 0.5:
-            warnings.warn(
-                f"delta = {self.delta:g} is large for {n_units:,} units: well below 1 / units is customary. "
-                "For the custodian only; do not publish this message.",
-                stacklevel=2,
-            )
-        with Stages(checkpoint, public_parameters(self)) as stages:
-            return fit_model(
-                found, grid=self.space, time_zone=private.time_zone, day=self.day, slot_s=self.slot_s, hours=self.hours,
-                max_cells=self.max_cells, trips_per_unit=self.max_trips or 1, around=self.around(), settings=self.settings(),
-                budget=self.budget(), stages=stages, rng=rng,
-            )  # fmt: skip
+        from murmurate.mechanisms.dp_loc.network_fitting import fit_networks
+
+        return fit_networks(self, private, rng, checkpoint)
 
     def apply(self, private: Trips, rng: Randomness) -> Trips:
-        """Fit, then draw `n_out` trips (or as many as the noisy count says)."""
+        """Fit networks, then draw `n_out` trips (or as many as the noisy count says)."""
         model = self.fit(private, rng)
         return model.sample(self.n_out or max(1, round(model.n)), rng)
 
     def load(self, path: Path) -> DPLocModel:
         """Read back a saved model."""
-        from murmurate.mechanisms.dp_loc.fitting import ends_from_arrays, router_from_arrays
-
-        schema, ends_arrays, move_arrays = read_arrays(path)
-        grid = parse(schema["space"])
-        if not isinstance(grid, Grid):
-            raise InputError(f"{path}: the model's space {schema['space']!r} is not a grid.")
-        around = replace(self.around(), rows=grid.rows, columns=grid.columns)
-        ends: Ends = ends_from_arrays(schema["kinds"][0], ends_arrays)
-        router: Router = router_from_arrays(schema["kinds"][1], move_arrays, around, schema["hours"], self.settings().route)
-        return DPLocModel(
-            ends, router, grid, schema["time_zone"], schema["day"], schema["slot_s"], schema["hours"], schema["n"],
-            (schema["kinds"][0], schema["kinds"][1]),
-        )  # fmt: skip
+        return load_model(path, self.around(), self.settings().route)
 
 
-_WAYS = {
+_LEARNED_BY = {
     "counts": "noisy counts over zones, hours and steps",
     "vae": "a variational autoencoder trained with noisy clipped gradients",
     "net": "a neural network trained with noisy clipped gradients",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,12 @@ from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.mechanisms.dp_loc.protocols import Arrays, Ends, Router
 from murmurate.mechanisms.dp_loc.released import released_trips
+from murmurate.mechanisms.dp_loc.routes import CountRouter
+from murmurate.mechanisms.dp_loc.settings import Route
+from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
+from murmurate.synthesis.ends import Ends as CountedEnds
+from murmurate.synthesis.moves import Neighbourhood
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
@@ -25,11 +30,15 @@ FORMAT = 1
 ARRAYS = "arrays.npz"
 SCHEMA = "schema.json"
 AT_ONCE = 100_000
+"""Trips of a part: what is made on the way to them stays below about 300 MB."""
 
 
 @dataclass(frozen=True, eq=False)
 class DPLocModel:
-    """A law of the ends, a router, and the public frame in which trips are written."""
+    """A distribution of the ends, a router, and the public frame in which trips are written."""
+
+    sample_trips: ClassVar[int] = AT_ONCE
+    """Trips drawn at once; trips that share a destination share work, so parts are larger than other models'."""
 
     ends: Ends
     router: Router
@@ -100,3 +109,41 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays, Arrays]:
         return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
     return schema, part("ends."), part("moves.")
+
+
+def load_model(path: Path, around: Neighbourhood, route: Route) -> DPLocModel:
+    """Read back what `save` wrote."""
+    schema, ends_arrays, move_arrays = read_arrays(path)
+    grid = parse(schema["space"])
+    if not isinstance(grid, Grid):
+        raise InputError(f"{path}: the model's space {schema['space']!r} is not a grid.")
+    around = replace(around, rows=grid.rows, columns=grid.columns)
+    kinds = (schema["kinds"][0], schema["kinds"][1])
+    ends = ends_from_arrays(kinds[0], ends_arrays)
+    router = router_from_arrays(kinds[1], move_arrays, around, schema["hours"], route)
+    return DPLocModel(
+        ends, router, grid, schema["time_zone"], schema["day"], schema["slot_s"], schema["hours"], schema["n"], kinds
+    )
+
+
+def ends_from_arrays(kind: str, arrays: Arrays) -> Ends:
+    """Make the distribution of the ends that `arrays()` came from."""
+    if kind == "counts":
+        return CountedEnds(**{**arrays, "n": float(arrays["n"])})  # type: ignore[arg-type]
+    if kind == "vae":
+        from murmurate.mechanisms.dp_loc.initialiser_vae import VAEEnds
+
+        return VAEEnds(dict(arrays))
+    raise InputError(f"the model's ends were learned by {kind!r}, which this version does not know.")
+
+
+def router_from_arrays(kind: str, arrays: Arrays, around: Neighbourhood, hours: int, route: Route) -> Router:
+    """Make the router that `arrays()` came from."""
+    if kind == "counts":
+        return CountRouter.from_arrays(arrays, around, route)
+    if kind in ("relative_net", "published_net"):
+        from murmurate.mechanisms.dp_loc.net_router import PublishedRouter, RelativeRouter
+
+        router = RelativeRouter if kind == "relative_net" else PublishedRouter
+        return router.from_arrays(arrays, around, hours, route)
+    raise InputError(f"the model's moves were learned by {kind!r}, which this version does not know.")

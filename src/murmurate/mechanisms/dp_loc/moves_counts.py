@@ -6,49 +6,38 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from murmurate.asking.table import Answers
 from murmurate.core.space import Floats
-from murmurate.mechanisms.dp_loc.budget import MOVE_SHARES
 from murmurate.mechanisms.dp_loc.protocols import Ends
 from murmurate.mechanisms.dp_loc.routes import CountRouter, Route
+from murmurate.mechanisms.dp_loc.tables import Tables
 from murmurate.synthesis.calibrate import calibrate, starting_weights
-from murmurate.synthesis.measure import Noise, measure
-from murmurate.synthesis.moves import MoveWeights, Neighbourhood, move_histograms
+from murmurate.synthesis.moves import MoveWeights
 from murmurate.synthesis.sequences import CellTrips
-from murmurate.synthesis.sizes import Sizes, fit_sizes, n_rings_of, rings
+from murmurate.synthesis.sizes import Sizes, n_rings_of, rings, sizes_from_tables
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
 DRAWN_ENDS = 200_000
+"""Trips drawn from the noisy ends to find which distances occur in which hours; their own error is well below the noise."""
+
 MOST_SIMULATED = 60_000
+"""Trips of a round of calibration at most: more take longer and change no release visibly."""
+
 LEAST_SIMULATED = 2_000
+"""Trips of a round of calibration at least, so that small data sets are not calibrated on chance."""
 
 
-def fit_counted_moves(
-    trips: CellTrips,
-    *,
-    ends: Ends,
-    n: float,
-    around: Neighbourhood,
-    hours: int,
-    max_cells: int,
-    route: Route,
-    noise: Noise,
-    rng: Randomness,
-) -> CountRouter:
-    """Measure the moves under `noise` (the whole of their budget, split by MOVE_SHARES) and calibrate on the answers.
-
-    Guarantee: each table is changed by one trip by at most 1 in L2; `ends` and `n` are noisy already.
-    """
-    fixed = move_histograms(trips, around)
-    parts = {name: noise.part(MOVE_SHARES[name]) for name in fixed}
-    noisy = {name: measure(table, noise=parts[name], rng=rng) for name, table in fixed.items()}
-    deviations = {name: part.deviation for name, part in parts.items()}
+def counted_moves(answers: Answers, *, ends: Ends, n: float, tables: Tables, route: Route, rng: Randomness) -> CountRouter:
+    """Make a router from the noisy tables of the moves and calibrate it on them; nothing private is read."""
+    around = tables.around
+    names = ("towards", "visits", "steps")
+    noisy = {name: answers[name].noisy.reshape(-1, around.n_offsets) for name in names if name != "visits"}
+    noisy["visits"] = answers["visits"].noisy
+    deviations = {name: answers[name].deviation for name in names}
     generator = rng.generator()
-    sizes = measured_sizes(
-        trips, ends=ends, n=n, around=around, hours=hours, max_cells=max_cells,
-        noise=noise.part(MOVE_SHARES["sizes"]), rng=rng, generator=generator,
-    )  # fmt: skip
+    sizes = sizes_of(answers, ends=ends, n=n, tables=tables, generator=generator)
     n_simulated = int(np.clip(n, LEAST_SIMULATED, MOST_SIMULATED))
 
     def simulate(weights: MoveWeights) -> CellTrips:
@@ -57,27 +46,21 @@ def fit_counted_moves(
 
     start = starting_weights(noisy["towards"], deviations["towards"], around)
     weights = calibrate(start, noisy=noisy, deviations=deviations, n=n, around=around, simulate=simulate)
-    return CountRouter(weights, sizes, around, route)
+    # as it is stored, so that a model that was saved draws the same trips
+    return CountRouter.from_arrays(CountRouter(weights, sizes, around, route).arrays(), around, route)
 
 
-def measured_sizes(
-    trips: CellTrips,
-    *,
-    ends: Ends,
-    n: float,
-    around: Neighbourhood,
-    hours: int,
-    max_cells: int,
-    noise: Noise,
-    rng: Randomness,
-    generator: np.random.Generator,
-) -> Sizes:
-    """Sizes by distance and hour, over the distances and hours that the (noisy) ends give."""
+def sizes_of(answers: Answers, *, ends: Ends, n: float, tables: Tables, generator: np.random.Generator) -> Sizes:
+    """Estimate sizes by distance and hour, over the distances and hours that the (noisy) ends give."""
+    around, hours = tables.around, tables.hours
     source, destination, hour = ends.sample(DRAWN_ENDS, generator)
     n_rings = n_rings_of(around.rows, around.columns)
     drawn = np.bincount(rings(source, destination, around.columns) * hours + hour, minlength=n_rings * hours)
     ring_hour: Floats = drawn.reshape(n_rings, hours).astype(np.float64) * (n / DRAWN_ENDS)
-    return fit_sizes(
-        trips, rows=around.rows, columns=around.columns, hours=hours, max_cells=max_cells, ring_hour=ring_hour,
-        noise=noise, rng=rng,
-    )  # fmt: skip
+    return sizes_from_tables(
+        answers["sizes_by_ring"].noisy.reshape(n_rings, -1),
+        answers["sizes_by_hour"].noisy.reshape(hours, -1),
+        ring_hour=ring_hour,
+        deviation=answers["sizes_by_ring"].deviation,
+        columns=around.columns,
+    )

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from murmurate.asking import Answer, Round
 from murmurate.core.space import Integers
-from murmurate.mechanisms.dp_loc.budget import CALIBRATED_SHARES
-from murmurate.mechanisms.dp_loc.moves_counts import LEAST_SIMULATED, measured_sizes
+from murmurate.mechanisms.dp_loc.moves_counts import LEAST_SIMULATED, sizes_of
 from murmurate.mechanisms.dp_loc.net_router import PublishedRouter, RelativeRouter
+from murmurate.mechanisms.dp_loc.network_budget import CALIBRATED_SHARES
 from murmurate.mechanisms.dp_loc.networks import PublishedNet, RelativeNet
 from murmurate.mechanisms.dp_loc.protocols import Ends
 from murmurate.mechanisms.dp_loc.reading import Read
 from murmurate.mechanisms.dp_loc.settings import Route, Training
+from murmurate.mechanisms.dp_loc.tables import Tables
 from murmurate.synthesis.calibrate import calibrate
 from murmurate.synthesis.ends import Ends as CountedEnds
-from murmurate.synthesis.measure import Noise, measure
-from murmurate.synthesis.moves import MoveWeights, Neighbourhood, grams, move_histograms
+from murmurate.synthesis.moves import MoveWeights, Neighbourhood, grams
 from murmurate.synthesis.sequences import CellTrips
 from murmurate.synthesis.zones import zones_of_equal_mass
 from murmurate.training.optimise import Arrays
@@ -35,7 +36,7 @@ ZONE_DEPTH = 7
 
 
 def plan_of(training: Training, noise_multiplier: float | None) -> Plan:
-    """The training as the accountant was told it."""
+    """The training as the accountant counts it."""
     return Plan(
         sampling=training.sampling, steps=training.steps, noise_multiplier=float(noise_multiplier or 0.0), clip=training.clip,
         learning_rate=training.learning_rate, optimiser=training.optimiser, one_gram=training.one_gram,
@@ -75,28 +76,23 @@ def fit_relative_moves(
     *,
     ends: Ends,
     n: float,
-    around: Neighbourhood,
-    hours: int,
-    max_cells: int,
+    tables: Tables,
+    measured: Callable[[Round], Mapping[str, Answer]],
     route: Route,
-    noise: Noise,
     plan: Plan,
     rng: Randomness,
     stages: Stages,
 ) -> RelativeRouter:
     """Train the network that sees where the destination lies, measure what calibrates it, and calibrate."""
+    around, hours = tables.around, tables.hours
     zone = ends.zone if isinstance(ends, CountedEnds) else _even_zones(around)
-    params = _train_relative(found, zone, around, hours, n / noise.trips_per_unit, plan, rng, stages.training("moves"))
+    params = _train_relative(found, zone, around, hours, n / tables.limit, plan, rng, stages.training("moves"))
 
     def calibrated() -> Mapping[str, Any]:
-        fixed = move_histograms(found.trips, around)
-        parts = {name: noise.part(CALIBRATED_SHARES[name]) for name in ("visits", "steps")}
-        noisy = {name: measure(fixed[name], noise=part, rng=rng) for name, part in parts.items()}
+        answers = measured(tables.round(tuple(CALIBRATED_SHARES)))
+        noisy = {"visits": answers["visits"].noisy, "steps": answers["steps"].noisy.reshape(-1, around.n_offsets)}
         generator = rng.generator()
-        sizes = measured_sizes(
-            found.trips, ends=ends, n=n, around=around, hours=hours, max_cells=max_cells,
-            noise=noise.part(CALIBRATED_SHARES["sizes"]), rng=rng, generator=generator,
-        )  # fmt: skip
+        sizes = sizes_of(answers, ends=ends, n=n, tables=tables, generator=generator)
         n_simulated = int(np.clip(n, LEAST_SIMULATED, MOST_SIMULATED))
 
         def router(weights: MoveWeights) -> RelativeRouter:
@@ -107,7 +103,7 @@ def fit_relative_moves(
             return router(weights).paths(source, destination, hour, generator)
 
         start = MoveWeights(np.ones((1, 1)), np.ones(around.n_cells), np.ones((around.n_cells, around.n_offsets)))
-        deviations = {name: part.deviation for name, part in parts.items()}
+        deviations = {name: answers[name].deviation for name in noisy}
         weights = calibrate(start, noisy=noisy, deviations=deviations, n=n, around=around, simulate=simulate)
         return router(weights).arrays()
 

@@ -15,7 +15,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 class Ends(Protocol):
-    """A law over (source, destination, hour)."""
+    """A distribution over (source, destination, hour)."""
 
     def sample(self, n: int, generator: np.random.Generator) -> tuple[Integers, Integers, Integers]:
         """`n` triples."""

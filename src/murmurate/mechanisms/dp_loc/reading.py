@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import polars as pl
-
 from murmurate.asking.bounding import units_of_trips
+from murmurate.asking.table import Part
 from murmurate.core.guarantee import Unit
 from murmurate.core.space import Integers
 from murmurate.core.trips import Trips
-from murmurate.ingest.discretise import to_cells
+from murmurate.ingest.discretise import visit_hours, visited_cells
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.sequences import CellTrips
 
@@ -24,15 +22,21 @@ class Read:
     unit: Integers
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReadTrips:
+    """Find the visited cells of the public grid, slot by slot; trips that stay in one cell (or outside) are left out."""
+
+    grid: Grid
+    slot_s: int
+    hours: int
+
+    def __call__(self, part: Part) -> Read:
+        """Read the trips of a part, each by itself."""
+        visits = visited_cells(part.trips, self.grid, slot_s=self.slot_s)
+        hour = visit_hours(part.trips, visits, visit_s=self.slot_s) * self.hours // 24
+        return Read(CellTrips(visits.cells, visits.offsets, hour), part.unit[visits.trip])
+
+
 def read(private: Trips, *, grid: Grid, unit: Unit, slot_s: int, hours: int) -> Read:
-    """Visited cells of the public grid, slot by slot; trips that stay in one cell (or outside) are left out."""
-    cells = to_cells(private, grid, slot_s=slot_s, hour=True)
-    first = cells.offsets[:-1]
-    hour = cells.table["hour"].gather(first).to_numpy() * hours // 24
-    units = _trip_keys(private).with_columns(unit=units_of_trips(private, unit))
-    kept = _trip_keys(cells).join(units, on=["uid", "tid"], how="left", maintain_order="left")
-    return Read(CellTrips(cells.cell, cells.offsets, hour.astype(np.int64)), kept["unit"].to_numpy())
-
-
-def _trip_keys(trips: Trips) -> pl.DataFrame:
-    return trips.table.select(pl.col("uid", "tid").gather(trips.offsets[:-1]))
+    """Read all trips at once: for networks, which are trained on whole data."""
+    return ReadTrips(grid=grid, slot_s=slot_s, hours=hours)(Part(private, units_of_trips(private, unit)))

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from murmurate.asking.bounding import units_of_trips
+from murmurate.asking import Budget, Facts, Round
+from murmurate.asking.table import Answers
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import positive, whole
-from murmurate.core.space import Integers
-from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
-from murmurate.ingest.discretise import to_cells
+from murmurate.mechanisms.ngram.counting import CountLevel, ReadSequences
 from murmurate.mechanisms.ngram.model import NGramModel, load_model
-from murmurate.mechanisms.ngram.tree import grow_tree
+from murmurate.mechanisms.ngram.tree import Growth
 from murmurate.spaces.grid import Grid
-from murmurate.synthesis.frames import check_unit, refuse_unbounded
+from murmurate.synthesis.frames import check_unit
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class NGram:
-    """Counts grams of visited cells with Laplace noise and walks over those that are worth it.
+    """Count grams of visited cells with Laplace noise and walk over those that are clear of it.
 
     Guarantee
         epsilon-differential privacy for one unit, add or remove. A trip is cut to `l_max` symbols, so it changes the
@@ -96,36 +95,34 @@ class NGram:
             f"{scale * np.log(max(self.space.n_cells / 2, 2)):.0f} times vanish."
         )
 
-    def fit(self, private: Trips, rng: Randomness) -> NGramModel:
-        """Spend the guarantee once; the model can then be sampled for free."""
-        refuse_unbounded(units_of_trips(private, self.bounds()), self.bounds())
-        cells = to_cells(private, self.space, slot_s=self.slot_s)
-        symbols, offsets = ended(cells.cell, cells.offsets, end=self.space.n_cells, l_max=self.l_max)
-        tree = grow_tree(
-            symbols, offsets, n_symbols=self.space.n_cells + 1, n_max=self.n_max, epsilon=self.epsilon,
-            reach=float(self.l_max * (self.max_trips or 1)), rng=rng,
-        )  # fmt: skip
-        return NGramModel(tree, self.space, self.l_max, private.time_zone)
+    # -- measuring and drawing -----------------------------------------------------------------------------------------
 
-    def apply(self, private: Trips, rng: Randomness) -> Trips:
-        """Fit, then draw `n_out` trips (or as many as the noisy count says)."""
-        model = self.fit(private, rng)
-        return model.sample(self.n_out or max(1, round(model.n)), rng)
+    def budget(self) -> Budget:
+        """Laplace noise for the whole epsilon."""
+        return Budget(epsilon=self.epsilon)
+
+    def ask(self, answers: Answers, facts: Facts) -> Round | None:
+        """Ask for the next level of the tree; None where no node is expected to have clear children."""
+        tree = self._growth().grow(answers)
+        if tree.next_table is None:
+            return None
+        return Round(
+            tables=(tree.next_table,),
+            prepare=ReadSequences(grid=self.space, slot_s=self.slot_s, l_max=self.l_max),
+            contribute=CountLevel.of(tree, len(answers)),
+            keep="sequences",
+        )
+
+    def model(self, answers: Answers, facts: Facts, rng: Randomness) -> NGramModel:
+        """Make the model that the noisy counts show; it can be sampled for free."""
+        return NGramModel(self._growth().grow(answers).finished(), self.space, self.l_max, facts.time_zone)
+
+    def _growth(self) -> Growth:
+        return Growth(
+            n_symbols=self.space.n_cells + 1, n_max=self.n_max, epsilon=self.epsilon,
+            limit=float(self.l_max * (self.max_trips or 1)),
+        )  # fmt: skip
 
     def load(self, path: Path) -> NGramModel:
         """Read back a saved model."""
         return load_model(path)
-
-
-def ended(cells: Integers, offsets: Integers, *, end: int, l_max: int) -> tuple[Integers, Integers]:
-    """Sequences cut to `l_max` symbols of which the last is the terminal one.
-
-    >>> ended(np.array([3, 4, 5, 6, 1]), np.array([0, 4, 5]), end=9, l_max=3)
-    (array([3, 4, 9, 1, 9]), array([0, 3, 5]))
-    """
-    sizes = np.minimum(np.diff(offsets), l_max - 1)
-    out = np.concatenate([[0], np.cumsum(sizes + 1)]).astype(np.int64)
-    symbols = np.full(int(out[-1]), end, dtype=np.int64)
-    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    symbols[np.repeat(out[:-1], sizes) + within] = cells[np.repeat(offsets[:-1], sizes) + within]
-    return symbols, out
