@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from murmurate.scoring import evaluate
 
 import murmurate as mm
 from murmurate import noise
@@ -36,7 +37,6 @@ from murmurate.core.trips import Trips
 from murmurate.ingest.discretise import to_cells
 from murmurate.mechanisms import build
 from murmurate.metrics.divergence import jensen_shannon
-from murmurate.scoring import evaluate
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork, match, read_roads
 
