@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,7 +29,14 @@ Strict = Annotated[bool, typer.Option("--strict", help="Refuse duplicates, two p
 Override = Annotated[
     bool, typer.Option("--override-overlap", help="A population of its own although its people overlap another's; recorded.")
 ]
+Workers = Annotated[int, typer.Option("--workers", help="Processes to use.")]
 Json = Annotated[bool, typer.Option("--json", help="Print machine-readable values.")]
+
+
+def use_processors(workers: int) -> None:
+    """Let polars and Arrow, which read this when first imported, use as many threads as processes were asked for."""
+    for name in ("POLARS_MAX_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, str(max(workers, 1)))
 
 
 def open_ledger(url: str | None) -> Ledger:

@@ -19,9 +19,11 @@ from murmurate.cli.choices import (
     Settings,
     SpaceSpec,
     Strict,
+    Workers,
     Zone,
     open_ledger,
     read_options,
+    use_processors,
 )
 from murmurate.cli.show import as_json, table, working
 from murmurate.custody.recipes import Recipe, advice, build_mechanism, gather, parse_settings, to_toml
@@ -67,13 +69,14 @@ def release(
     local_zone: LocalZone = None,
     column: Columns = None,
     strict: Strict = False,
-    workers: Annotated[int, typer.Option(help="Processes to use.")] = 1,
+    workers: Workers = 1,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show every default, the promise and the price; spend nothing.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Charge the ledger, run a mechanism, and write a release folder."""
+    use_processors(workers)
     recipe = gather(
         what,
         settings=settings,
@@ -92,12 +95,13 @@ def release(
         _explain(recipe, build_mechanism(recipe)[0], json)
         return
     from murmurate.custody.releasing import prepare
+    from murmurate.engine import engine
 
-    with working():
-        prepared = prepare(recipe, workers=workers)
+    with working(), engine(workers) as running:
+        prepared = prepare(recipe, running)
         with open_ledger(recipe.ledger) as book:
             ask = partial(_ask_for_limit, recipe)
-            made, name = prepared.release(book, ask=ask, override_overlap=override_overlap, workers=workers)
+            made, name = prepared.release(book, ask=ask, override_overlap=override_overlap)
             _announce(made, book, name, json)
 
 
@@ -118,10 +122,11 @@ def fit(
     column: Columns = None,
     strict: Strict = False,
     resume: Resume = None,
-    workers: Annotated[int, typer.Option(help="Processes to use.")] = 1,
+    workers: Workers = 1,
     json: Json = False,
 ) -> None:
     """Charge the ledger once and write a model that can be sampled any number of times."""
+    use_processors(workers)
     recipe = gather(
         what,
         settings=settings,
@@ -135,12 +140,13 @@ def fit(
         read=read_options(layout=layout, time_zone=time_zone, local_zone=local_zone, column=column, strict=strict),
     )
     from murmurate.custody.releasing import prepare
+    from murmurate.engine import engine
 
-    with working():
-        prepared = prepare(recipe, workers=workers)
+    with working(), engine(workers) as running:
+        prepared = prepare(recipe, running)
         with open_ledger(recipe.ledger) as book:
             ask = partial(_ask_for_limit, recipe)
-            made, name = prepared.fit(book, ask=ask, override_overlap=override_overlap, resume=resume, workers=workers)
+            made, name = prepared.fit(book, ask=ask, override_overlap=override_overlap, resume=resume)
             _announce(made, book, name, json)
 
 
@@ -148,9 +154,11 @@ def sample(
     model: Annotated[Path, typer.Argument(help="A folder that `fit` made.")],
     out: Annotated[Path, typer.Option("--out", help="The folder to make; it must not exist.")],
     settings: Settings = None,
+    workers: Workers = 1,
     json: Json = False,
 ) -> None:
     """Draw trips from a fitted model: free, under the model's own guarantee."""
+    use_processors(workers)
     from murmurate.custody.releasing import sample_model
 
     values = parse_settings(settings or [])
@@ -159,7 +167,7 @@ def sample(
     if values or n_out is None:
         raise ParameterError(f"sample takes --set n_out=N (and seed for demos); got {', '.join(values) or 'no n_out'}.")
     with working():
-        made = sample_model(model, n_out=n_out, out=out, seed=seed)
+        made = sample_model(model, n_out=n_out, out=out, seed=seed, workers=workers)
     _announce(made, None, None, json)
 
 

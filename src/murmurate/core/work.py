@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import weakref
+from contextlib import suppress
 from pathlib import Path
 
 PREFIX = "work-"
@@ -23,7 +24,7 @@ class WorkFolder:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         sweep(home)
         self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=home))
-        self._remove = weakref.finalize(self, shutil.rmtree, self.path, True)
+        self._remove = weakref.finalize(self, _remove, self.path)
 
     def close(self) -> None:
         """Delete the folder and everything in it."""
@@ -45,6 +46,12 @@ def state_folder() -> Path:
         return Path(given)
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(home) / "murmurate"
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        path.parent.rmdir()  # where nobody else works in it
 
 
 def _alive(name: str) -> bool:

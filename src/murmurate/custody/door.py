@@ -62,7 +62,7 @@ def release(
     accept_no_guarantee: bool = False,
     keep_pairing: bool = True,
     rng: noise.Randomness | None = None,
-    workers: int = 1,
+    workers: int | engine.Engine = 1,
 ) -> Release:
     """Charge the ledger, run the mechanism on bounded private trips, and write the release folder.
 
@@ -72,7 +72,7 @@ def release(
     """
     folder = _folder(out)
     rng = rng or noise.secure()
-    whole("workers", workers)
+    running = engine.engine(workers)
     guarantee = _checked(mechanism, private, link)
     facts = {"link": link, "ids": "kept" if keep_ids else "pseudonyms"}
     with (
@@ -87,9 +87,9 @@ def release(
             accept_no_guarantee=accept_no_guarantee,
             seeded=rng.seeded,
         ) as internal,
-        engine.engine(workers) as running,
+        running,
     ):
-        payload = made(mechanism, guarantee, private, rng, running, work_in=ledger.internal_folder / "work")
+        payload = made(mechanism, guarantee, private, rng, running, work_in=ledger.work_folder)
         if not isinstance(payload, Payload):
             parts = [payload] if isinstance(payload, Trips) else payload
             pairing = PairingFile(internal) if mechanism.paired and keep_pairing and not keep_ids else None
@@ -136,7 +136,7 @@ def fit(
     accept_no_guarantee: bool = False,
     resume: str | None = None,
     rng: noise.Randomness | None = None,
-    workers: int = 1,
+    workers: int | engine.Engine = 1,
 ) -> Release:
     """Charge the ledger once and write a fitted model that can be sampled any number of times.
 
@@ -150,7 +150,7 @@ def fit(
         raise ParameterError(f"{mechanism.name} learns no model with these settings; use `release` with it.")
     folder = _folder(out)
     rng = rng or noise.secure()
-    whole("workers", workers)
+    running = engine.engine(workers)
     guarantee = _checked(mechanism, private, "none")
     with (
         new_folder(folder) as temporary,
@@ -168,7 +168,9 @@ def fit(
     ):
         (temporary / MODEL).mkdir()
         if asked:
-            model = asked_model(mechanism, private, rng, internal, workers, ledger.internal_folder / "work", resume is not None)
+            model = asked_model(
+                mechanism, private, rng, internal, running, work_in=ledger.work_folder, resumed=resume is not None
+            )
         else:
             model = fitted_whole(mechanism, guarantee, private, rng, internal)
         model.save(temporary / MODEL)
@@ -195,7 +197,7 @@ def sample(
     out: str | Path | None = None,
     rebuild: Callable[[Manifest], Learner] | None = None,
     rng: noise.Randomness | None = None,
-    workers: int = 1,
+    workers: int | engine.Engine = 1,
 ) -> Release:
     """Draw `n_out` trips from a fitted model: free, under the model's own guarantee and debit."""
     whole("n_out", n_out)

@@ -57,11 +57,17 @@ def made(
 
 
 def asked_model(  # noqa: PLR0917
-    mechanism: Any, private: Private, rng: noise.Randomness, internal: Internal, workers: int, work_in: Path, resumed: bool
+    mechanism: Any,
+    private: Private,
+    rng: noise.Randomness,
+    internal: Internal,
+    running: engine.Engine,
+    work_in: Path,
+    resumed: bool,
 ) -> Any:
     """The model of a measured mechanism; answers are kept as they are drawn, and a resumed fit begins with those it has."""
     key, answers = load_answers(internal.unfinished()) if resumed else (new_key(rng), {})
-    with engine.engine(workers) as running:
+    with running:
         asking = Asking(mechanism, private, rng, engine=running, key=key, answers=answers, work_in=work_in)
         asking.on_answers = partial(save_answers, internal.unfinished(), key)
         return asking.run()

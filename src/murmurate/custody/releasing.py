@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from murmurate import noise
+from murmurate import engine, noise
 from murmurate.asking.rounds import is_measured
 from murmurate.core.ledger import Ledger
+from murmurate.core.ledger.store import work_folder
 from murmurate.core.pseudonyms import link_word
 from murmurate.custody import door
 from murmurate.custody.limits import Ask, population_for
 from murmurate.custody.recipes import Recipe, build_mechanism
 from murmurate.errors import ParameterError
 from murmurate.ingest.read import read
-from murmurate.ingest.stream import scan, worth_streaming
+from murmurate.ingest.stream import Partitions, scan, worth_streaming
 from murmurate.releases.folder import Release, check_free
 
 
@@ -28,8 +29,9 @@ class Prepared:
     seed: int | None
     private: Any
     target: Path
+    running: engine.Engine
 
-    def release(self, ledger: Ledger, *, ask: Ask, override_overlap: bool = False, workers: int = 1) -> tuple[Release, str]:
+    def release(self, ledger: Ledger, *, ask: Ask, override_overlap: bool = False) -> tuple[Release, str]:
         """Charge and write the release; with it comes the name of the population that was charged."""
         name = self._population(ledger, ask, override_overlap)
         made = door.release(
@@ -42,12 +44,12 @@ class Prepared:
             keep_ids=self.recipe.keep_ids,
             accept_no_guarantee=self.recipe.accept_no_guarantee,
             rng=_randomness(self.seed),
-            workers=workers,
+            workers=self.running,
         )
         return made, name
 
     def fit(
-        self, ledger: Ledger, *, ask: Ask, override_overlap: bool = False, resume: str | None = None, workers: int = 1
+        self, ledger: Ledger, *, ask: Ask, override_overlap: bool = False, resume: str | None = None
     ) -> tuple[Release, str]:
         """Charge and write the model; with it comes the name of the population that was charged."""
         name = self._population(ledger, ask, override_overlap)
@@ -60,7 +62,7 @@ class Prepared:
             accept_no_guarantee=self.recipe.accept_no_guarantee,
             resume=resume,
             rng=_randomness(self.seed),
-            workers=workers,
+            workers=self.running,
         )
         return made, name
 
@@ -69,20 +71,26 @@ class Prepared:
         return population_for(ledger, self.private.identity, self.recipe, guarantee, ask=ask, override_overlap=override_overlap)
 
 
-def prepare(recipe: Recipe, *, workers: int = 1) -> Prepared:
+def prepare(recipe: Recipe, running: engine.Engine) -> Prepared:
     """Build the mechanism, check the target and read the file, so that whatever is wrong is told before a ledger is opened."""
     mechanism, seed = build_mechanism(recipe)
     target = Path(_given("--out", recipe.out))
     check_free(target)
     source = _given("--in", recipe.source)
     if (mechanism.local or is_measured(mechanism)) and worth_streaming(source, **recipe.read):
-        return Prepared(recipe, mechanism, seed, scan(source, workers=workers, **recipe.read), target)
-    return Prepared(recipe, mechanism, seed, read(source, **recipe.read), target)
+        return Prepared(recipe, mechanism, seed, _scanned(source, recipe, running), target, running)
+    return Prepared(recipe, mechanism, seed, read(source, **recipe.read), target, running)
 
 
-def sample_model(model: str | Path, *, n_out: int, out: str | Path, seed: int | None = None) -> Release:
+def _scanned(source: str, recipe: Recipe, running: engine.Engine) -> Partitions:
+    running.start()  # while this process reads, the others import what they need
+    beside = None if recipe.ledger == "demo" else work_folder(recipe.ledger)
+    return scan(source, workers=running.workers, work_dir=beside, **recipe.read)
+
+
+def sample_model(model: str | Path, *, n_out: int, out: str | Path, seed: int | None = None, workers: int = 1) -> Release:
     """Draw trips from a fitted model; free, and seeded only for tests and demos."""
-    return door.sample(model, n_out=n_out, out=out, rng=_randomness(seed))
+    return door.sample(model, n_out=n_out, out=out, rng=_randomness(seed), workers=workers)
 
 
 def _given(flag: str, value: str | None) -> str:

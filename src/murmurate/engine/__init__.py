@@ -20,13 +20,17 @@ Result = TypeVar("Result")
 Engine = Serial | Processes
 
 
-def engine(workers: int = 1) -> Engine:
+def engine(workers: int | Engine = 1) -> Engine:
     """Open an engine with this many processes; use it as a context manager, which ends the processes.
+
+    An engine that is open already is used as it is, and left open.
 
     >>> with engine(1) as here:
     ...     list(here.map(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
+    if isinstance(workers, Serial | Processes):
+        return workers
     whole("workers", workers)
     return Serial() if workers == 1 else Processes(workers)
 

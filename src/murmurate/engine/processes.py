@@ -48,6 +48,7 @@ class Processes:
         self._pool: ProcessPoolExecutor | None = None
         self._folder: WorkFolder | None = None
         self._shared = 0
+        self._users = 0
 
     def start(self) -> None:
         """Start the processes and let them import what every part needs, while this process goes on."""
@@ -78,9 +79,13 @@ class Processes:
         return Shared(path)
 
     def __enter__(self) -> Self:
+        self._users += 1
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._users -= 1
+        if self._users:
+            return
         self._end(wait=True)
         if self._folder is not None:
             self._folder.close()

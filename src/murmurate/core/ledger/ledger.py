@@ -23,7 +23,7 @@ from murmurate.core.ledger.plan import Plan, make_plan
 from murmurate.core.ledger.records import REMEDY, default_who
 from murmurate.core.ledger.schema import CHARGED, refuse_unguarded
 from murmurate.core.ledger.state import Debit, State, debit_of
-from murmurate.core.ledger.store import Store, address
+from murmurate.core.ledger.store import Store, address, work_folder
 from murmurate.core.trips import Identity
 from murmurate.core.work import state_folder
 from murmurate.errors import GuaranteeRefused, LedgerDamaged, LedgerError, ParameterError, UnknownPopulation
@@ -119,6 +119,11 @@ class Ledger:
         except OSError as error:
             raise LedgerError(f"the internal folder {folder} cannot be made private: {error.strerror or error}.") from None
         return folder
+
+    @property
+    def work_folder(self) -> Path:
+        """Where private work files of its releases lie while they are made."""
+        return state_folder() / "work" if self._store.path is None else work_folder(self._store.path)
 
     # -- populations -----------------------------------------------------------------------------------------------
 

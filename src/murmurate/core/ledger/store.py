@@ -44,6 +44,14 @@ def address(url_or_path: str | Path | None) -> sa.URL:
     )
 
 
+def work_folder(url_or_path: str | Path | None) -> Path:
+    """Where private work files of releases charged to this ledger lie: beside its file, or in the state folder."""
+    url = address(url_or_path)
+    if url.database and url.drivername == "sqlite" and Path(url.database).parent.is_dir():
+        return Path(url.database).with_name(f"{Path(url.database).name}.work")
+    return state_folder() / "work"
+
+
 def _file_address(path: str) -> sa.URL:
     if path == ":memory:":
         raise LedgerError("a ledger in memory forgets what was spent; for demos there is Ledger.in_memory().")
