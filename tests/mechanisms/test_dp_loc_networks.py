@@ -84,7 +84,7 @@ def test_what_is_drawn_is_what_was_charged(monkeypatch, initialiser):
     tables, steps = [], []
     gaussian, noisy_sum = noise.gaussian_integers, training.noisy_sum
     monkeypatch.setattr(
-        drawing, "gaussian_integers", lambda v, *, scale, rng: tables.append(scale) or gaussian(v, scale=scale, rng=rng)
+        drawing, "gaussian_integers", lambda v, *, scale, **o: tables.append(scale) or gaussian(v, scale=scale, **o)
     )
     monkeypatch.setattr(training, "noisy_sum", lambda s, **o: steps.append(o["noise_multiplier"]) or noisy_sum(s, **o))
     asked.fit(city(40), noise.seeded(1))

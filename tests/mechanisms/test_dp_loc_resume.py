@@ -45,9 +45,9 @@ def counted(monkeypatch, kill_at=None):
     tables, steps = [], []
     gaussian, noisy_sum = noise.gaussian_integers, training.noisy_sum
 
-    def table(values, *, scale, rng):
+    def table(values, *, scale, **options):
         tables.append(scale)
-        return gaussian(values, scale=scale, rng=rng)
+        return gaussian(values, scale=scale, **options)
 
     def step(sums, **options):
         if len(steps) == kill_at:
