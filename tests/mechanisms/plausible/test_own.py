@@ -73,7 +73,7 @@ def moves_and_places(place):
 
 
 def test_days_look_as_measured(days):
-    """The median over several draws of the noise: single draws miss the moves by more than 15 % about one time in three."""
+    """The median over several draws of the noise: single draws miss the moves by more than 15 % about one time in four."""
     found, nights = [], []
     for seed in range(9):
         noisy = measured(days, GRID, epsilon=4.0, rng=seeded(seed))

@@ -176,7 +176,7 @@ def _tally(
             unit[k], count[k], counts[at] = u, counts[at], 0
             if valued:
                 total[k], totals[at] = totals[at], 0
-    return unit[:size].copy(), bins[:size].copy(), count[:size].copy(), total[: size if valued else 0].copy()
+    return unit[:size], bins[:size], count[:size], total[: size if valued else 0]
 
 
 @njit(cache=True, nogil=True)
