@@ -13,6 +13,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "metrics": metrics.METRICS,
     "attacks": attacks.NAMES,
 }
+"""What `murmurate list` takes, and where its names are kept."""
 
 
 def names(what: str) -> list[tuple[str, str]]:

@@ -27,6 +27,7 @@ from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
 
 ORIGINAL, RELEASED = "Original", "Released"
+"""Titles of the two sides on maps."""
 
 FIGURES: Registry[Entry] = Registry(
     "figure",
