@@ -22,6 +22,7 @@ from murmurate.mechanisms.dp_loc.tables import BY_CELL, BY_ZONE, MOVE_SHARES, Ta
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.frames import check_hours_and_day, check_unit
 from murmurate.synthesis.moves import Neighbourhood, reach_of
+from murmurate.training import require_jax
 
 if TYPE_CHECKING:
     from murmurate.mechanisms.dp_loc.network_budget import NetworkBudget
@@ -112,6 +113,8 @@ class DPLoc:
             positive("epochs", self.epochs, at_most=1000)
         check_hours_and_day(self.hours, self.day)
         self._check_space()
+        if self.settings().uses_networks:
+            require_jax(f"dp_loc with a network (variant {self.variant!r})")
 
     def _check_space(self) -> None:
         if not isinstance(self.space, Grid):
