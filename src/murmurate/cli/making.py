@@ -19,6 +19,7 @@ from murmurate.cli.choices import (
     Settings,
     SpaceSpec,
     Strict,
+    TimeFormat,
     Zone,
     open_ledger,
     read_options,
@@ -65,6 +66,7 @@ def release(
     layout: Layout = None,
     time_zone: Zone = None,
     local_zone: LocalZone = None,
+    time_format: TimeFormat = None,
     column: Columns = None,
     strict: Strict = False,
     workers: Annotated[int, typer.Option(help="Processes to use.")] = 1,
@@ -86,7 +88,9 @@ def release(
         link=link,
         keep_ids=keep_ids,
         accept_no_guarantee=accept_no_guarantee,
-        read=read_options(layout=layout, time_zone=time_zone, local_zone=local_zone, column=column, strict=strict),
+        read=read_options(
+            layout=layout, time_zone=time_zone, local_zone=local_zone, time_format=time_format, column=column, strict=strict
+        ),
     )
     if explain:
         _explain(recipe, build_mechanism(recipe)[0], json)
@@ -115,6 +119,7 @@ def fit(
     layout: Layout = None,
     time_zone: Zone = None,
     local_zone: LocalZone = None,
+    time_format: TimeFormat = None,
     column: Columns = None,
     strict: Strict = False,
     resume: Resume = None,
@@ -132,7 +137,9 @@ def fit(
         population=population,
         limit=limit,
         accept_no_guarantee=accept_no_guarantee,
-        read=read_options(layout=layout, time_zone=time_zone, local_zone=local_zone, column=column, strict=strict),
+        read=read_options(
+            layout=layout, time_zone=time_zone, local_zone=local_zone, time_format=time_format, column=column, strict=strict
+        ),
     )
     from murmurate.custody.releasing import prepare
 
