@@ -19,9 +19,6 @@ from murmurate.spaces.sphere import METRES_PER_DEGREE
 MEMORY_S = 90.0
 """How long a course is kept; chosen on the demo city, where 60 to 300 s do equally well within 3 %."""
 
-NO_REPORT = math.inf
-"""The noise scale of a point that nothing was reported for."""
-
 _UNKNOWN = 1e15
 """Variance, in square metres, of a start that nothing is known of."""
 

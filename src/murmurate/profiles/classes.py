@@ -15,7 +15,7 @@ from murmurate import engine
 from murmurate.core.parameters import one_of, whole
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError
-from murmurate.profiles.mapping import STARTS, _gains, _search, assign
+from murmurate.profiles.mapping import STARTS, assign, gains, search
 from murmurate.profiles.mobility import Profiles
 
 Level = Literal["visits", "moves"]
@@ -129,16 +129,16 @@ def _join(  # noqa: PLR0917
     for pair in range(len(pairs)):
         u, v = pairs[pair]
         mine, theirs = slice(place_at[u], place_at[u + 1]), slice(place_at[v], place_at[v + 1])
-        gain = _gains(visit[mine], share[u], visit[theirs])
+        gain = gains(visit[mine], share[u], visit[theirs])
         if moves:
             a, b, c, d = row_at[u], row_at[u + 1], row_at[v], row_at[v + 1]
-            similar, to = _search(
+            similar, to = search(
                 visit[mine], share[u], visit[theirs],
                 row_key[a:b], row_weight[a:b], entry_at[a : b + 1] - entry_at[a],
                 entry_to[entry_at[a] : entry_at[b]], entry[entry_at[a] : entry_at[b]],
                 row_key[c:d], row_weight[c:d], entry_at[c : d + 1] - entry_at[c],
                 entry_to[entry_at[c] : entry_at[d]], entry[entry_at[c] : entry_at[d]],
-                periods, STARTS, 0, generator,
+                periods, STARTS, generator,
             )  # fmt: skip
         else:
             to = assign(gain)
