@@ -32,7 +32,7 @@ def test_networks_are_refused_when_the_mechanism_is_built(options):
 
 def test_a_variant_without_networks_needs_no_jax(tmp_path):
     with mm.Ledger.in_memory() as ledger:
-        made = mm.release(DPLoc(epsilon=2.0, space=GRID, n_out=20), city(40), ledger=ledger, out=tmp_path / "made")
+        made = mm.release(DPLoc(epsilon=20.0, space=GRID, n_out=20), city(200), ledger=ledger, out=tmp_path / "made")
     assert made.trips.n_trips == 20
 
 

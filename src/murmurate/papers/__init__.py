@@ -1,4 +1,4 @@
-"""Private training: Poisson batches of units, exact clipping by ghost norms, secure noise, a record of what was spent."""
+"""What only reproduces publications: their networks and how these are trained. Needs the extra `[papers]`."""
 
 from importlib.util import find_spec
 
