@@ -12,18 +12,18 @@ import numpy as np
 
 from murmurate import noise
 from murmurate.mechanisms.dp_loc import DPLoc
-from murmurate.mechanisms.dp_loc.initialiser_vae import EndsVAE
-from murmurate.mechanisms.dp_loc.moves_net import plan_of
-from murmurate.mechanisms.dp_loc.net_router import PublishedRouter
-from murmurate.mechanisms.dp_loc.networks import PublishedNet, cross_entropy, dense_start
 from murmurate.mechanisms.dp_loc.reading import Read, read
 from murmurate.mechanisms.dp_loc.routes import CountRouter
 from murmurate.mechanisms.dp_loc.settings import VARIANTS
+from murmurate.papers.dp_loc.initialiser_vae import EndsVAE
+from murmurate.papers.dp_loc.moves_net import plan_of
+from murmurate.papers.dp_loc.net_router import PublishedRouter
+from murmurate.papers.dp_loc.networks import PublishedNet, cross_entropy, dense_start
+from murmurate.papers.training.ghost import Layer, plain_sum
+from murmurate.papers.training.sampling import Grouped, chunks, group_by_unit
+from murmurate.papers.training.train import compiled, train
 from murmurate.synthesis.moves import Grams, Neighbourhood, grams
 from murmurate.synthesis.shortest import step_costs
-from murmurate.training.ghost import Layer, plain_sum
-from murmurate.training.sampling import Grouped, chunks, group_by_unit
-from murmurate.training.train import compiled, train
 
 MOST = 50_000
 EPOCHS = 1.5

@@ -40,11 +40,12 @@ from murmurate import noise
 from murmurate.asking.rounds import fitted, is_measured
 from murmurate.core.trips import Trips
 from murmurate.ingest.discretise import to_cells
-from murmurate.mechanisms.dp_loc import DPLoc, moves_net, network_fitting
+from murmurate.mechanisms.dp_loc import DPLoc
 from murmurate.mechanisms.dp_loc.reading import read
 from murmurate.mechanisms.ngram import NGram
 from murmurate.metrics import measure
 from murmurate.metrics.compare import compare
+from murmurate.papers.dp_loc import moves_net, network_fitting
 from murmurate.spaces.grid import Grid
 
 SAN_FRANCISCO = (37.6017, -122.5158, 37.8112, -122.3527)

@@ -21,15 +21,15 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 import numpy as np
 
 from murmurate import noise
-from murmurate.mechanisms.dp_loc.initialiser_vae import EndsVAE
-from murmurate.mechanisms.dp_loc.net_router import PublishedRouter, grouped_paths
-from murmurate.mechanisms.dp_loc.networks import PublishedNet
+from murmurate.papers.dp_loc.initialiser_vae import EndsVAE
+from murmurate.papers.dp_loc.net_router import PublishedRouter, grouped_paths
+from murmurate.papers.dp_loc.networks import PublishedNet
+from murmurate.papers.training.ghost import plain_sum
+from murmurate.papers.training.noise_step import noisy_sum
+from murmurate.papers.training.optimise import Optimiser
+from murmurate.papers.training.train import compiled
 from murmurate.synthesis.moves import Neighbourhood
 from murmurate.synthesis.shortest import Window
-from murmurate.training.ghost import plain_sum
-from murmurate.training.noise_step import noisy_sum
-from murmurate.training.optimise import Optimiser
-from murmurate.training.train import compiled
 
 
 def interleaved(functions: dict, repeats: int) -> dict[str, float]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from murmurate.training.ghost import Layer
-from murmurate.training.sampling import group_by_unit
+from murmurate.papers.training.ghost import Layer
+from murmurate.papers.training.sampling import group_by_unit
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,21 @@ def run(folder, *arguments, **options):
 SETTINGS = ("--set", "epsilon=1", "--set", "radius_m=200", "--set", "max_points=10")
 
 
+def test_times_are_read_as_the_format_says(folder):
+    days = ROWS.replace("2024-05-01T", "01/05/2024 ").replace(":00Z", "")
+    (folder / "days.csv").write_text(days)
+    told = ("--time-format", "%d/%m/%Y %H:%M", "--time-zone", "UTC")
+    assert "day or month first" in run(folder, "inspect", "days.csv").stdout
+    assert "2024-05-01T08:00" in run(folder, "inspect", "days.csv", *told).stdout
+    recipe = (
+        'mechanism = "geoind"\nin = "days.csv"\nout = "out"\nlimit = "9"\n[set]\nepsilon = 1\nradius_m = 200\nmax_points = 10\n'
+    )
+    (folder / "recipe.toml").write_text(recipe + '[read]\ntime_zone = "UTC"\ntime_format = "%d/%m/%Y %H:%M"\n')
+    done = run(folder, "release", "recipe.toml")
+    assert done.returncode == 0, done.stderr
+    assert run(folder, "evaluate", "out", "--against", "days.csv", *told).returncode == 0
+
+
 def test_a_stranger_with_a_csv_gets_a_release(folder):
     done = run(folder, "release", "geoind", "--in", "trips.csv", "--out", "out", *SETTINGS, "--limit", "0.2")
     assert done.returncode == 0, done.stderr

@@ -127,4 +127,3 @@ def test_take_trips_by_position_and_mask():
     assert trips.take_trips([1]).lat.tolist() == [60.1]
     assert trips.take_trips(np.array([True, False, True])).n_trips == 2
     assert trips.take_trips([]).n_points == 0
-    assert trips.take_users([1]).user_ids.to_list() == ["b"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from murmurate.errors import InputError
+from murmurate.errors import InputError, ParameterError
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.instants import NAIVE, UNREADABLE, parse
 from murmurate.ingest.read import read
@@ -55,6 +55,8 @@ def test_units_that_cannot_be_told_are_asked_for():
         "2020-07-01T15:30:15.000+0300",
         "2020/7/1 15:30:15 +03",
         "2020-07-01 12:30:15 UTC",
+        "2020-07-01 12:30:15 GMT",
+        "2020-07-01T12:30:15,0Z",
         "  2020-07-01t12:30:15.000000000z ",
     ],
 )
@@ -68,16 +70,64 @@ def test_iso_texts(text):
         "2020-02-30T00:00:00Z",
         "2020-13-01T00:00Z",
         "2020-01-01",
-        "01/02/2020 10:00",
         "2020-01-01T24:00:00Z",
         "2020-01-01T00:00:00+2",
         "-",
         "2020-01-01T10:00:00Z!",
+        "2020-01-01 10:22:41 GMX",
+        "2020-01-01 10:22:41 CEST",
+        "2020-01-01 10:22:41 +16:00",
+        "2020-01-01T10:22:60Z",
+        "2020-01-01T10: 2:41Z",
+        "2020-01/01 10:22",
+        "13/13/2020 10:00",
     ],
 )
 def test_texts_that_are_no_time(text):
     with pytest.raises(InputError, match="not a time"):
         read_times([text])
+
+
+def test_a_garbage_zone_is_told_by_its_row():
+    with pytest.raises(InputError, match="GMX") as caught:
+        read_times(["2020-07-01 10:22:41 GMT", "2020-07-01 10:22:42 GMX"])
+    assert caught.value.faults[0].row == 2
+
+
+def test_fractions_may_come_and_go():
+    texts = ["2020-07-01T12:30:15Z", "2020-07-01T12:30:15.5Z", "2020-07-01T12:30:15.1234567Z"]
+    assert read_times(texts) == [MOMENT_US, MOMENT_US + 500_000, MOMENT_US + 123_456]
+    assert read_times(texts[::-1]) == [MOMENT_US + 123_456, MOMENT_US + 500_000, MOMENT_US]
+
+
+def test_day_and_month_are_told_apart_where_only_one_order_fits():
+    assert read_times(["01/07/2020 12:30:15 UTC", "13/07/2020 12:30:15 UTC"])[0] == MOMENT_US
+    assert read_times(["7/1/2020 12:30:15Z", "7/13/2020 12:30:15Z"])[0] == MOMENT_US
+    assert read_times(["01.07.2020 12:30:15Z"]) == [MOMENT_US]
+    with pytest.raises(InputError, match="day or month first") as caught:
+        read_times(["01/07/2020 12:30:15Z", "02/07/2020 12:30:15Z"])
+    assert "time_format" in caught.value.remedy
+
+
+def test_a_format_says_how_times_are_written():
+    wall = MOMENT.replace(second=0)
+    minute = int(wall.timestamp()) * 1_000_000
+    assert read_times(["01/07/2020 12:30"], time_format="%d/%m/%Y %H:%M", time_zone="UTC") == [minute]
+    assert read_times(["07/01/2020 12:30"], time_format="%m/%d/%Y %H:%M", time_zone="UTC") == [minute]
+    assert read_times([" 1 Jul 2020 12:30 PM "], time_format="%d %b %Y %I:%M %p", time_zone="UTC") == [minute]
+    assert read_times(["01/07/2020 15:30 +0300"], time_format="%d/%m/%Y %H:%M %z") == [minute]
+    assert read_times([20200701123015], time_format="%Y%m%d%H%M%S", time_zone="UTC") == [MOMENT_US]
+    with pytest.raises(InputError, match="no time zone"):
+        read_times(["01/07/2020 12:30"], time_format="%d/%m/%Y %H:%M")
+    with pytest.raises(InputError, match="'%d/%m/%Y %H:%M' writes") as caught:
+        read_times(["01/07/2020 12:30", "1 July"], time_format="%d/%m/%Y %H:%M", time_zone="UTC")
+    assert caught.value.faults[0].row == 2
+
+
+@pytest.mark.parametrize("time_format", ["%d/%m/%Y", "%H:%M", "%Q", "", "%d/%m/%Y %I:%M", "%d/%m/%Y %H:%M %Z"])
+def test_a_format_that_tells_no_moment_is_refused(time_format):
+    with pytest.raises(ParameterError, match="time_format must tell date, hour and minute"):
+        read_times(["01/07/2020 12:30"], time_format=time_format, time_zone="UTC")
 
 
 def test_naive_times_need_a_zone():

@@ -12,7 +12,7 @@ import murmurate as mm
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.mechanisms.geoind import GeoIndistinguishability
-from murmurate.mechanisms.smoothing import MEMORY_S, NO_REPORT, smooth
+from murmurate.mechanisms.smoothing import MEMORY_S, smooth
 from murmurate.noise import seeded
 from murmurate.spaces.sphere import METRES_PER_DEGREE, great_circle_m
 
@@ -40,7 +40,7 @@ def test_it_is_the_conditional_mean_of_the_model():
     rng = np.random.default_rng(3)
     time_s = np.cumsum(rng.choice([1.0, 15.0, 60.0, 400.0], 25))
     scale = rng.uniform(50, 800, 25)
-    scale[[0, 3, 4, 11, 24]] = NO_REPORT
+    scale[[0, 3, 4, 11, 24]] = np.inf
     lat = 10 + rng.normal(0, 0.01, 25)
     lng = 25 + rng.normal(0, 0.01, 25)
     found_lat, found_lng = smooth(np.array([0, 25]), time_s, lat, lng, scale, speed_kmh=36.0)

@@ -13,12 +13,6 @@ from murmurate.profiles.aggregate import Aggregate
 
 Places = NDArray[np.int32]
 
-FEATURES = (
-    "moves", "places", "returns", "closed", "main share", "second share", "single queries", "longest stay out",
-    "first move", "last move", "at main by night", "at main by day", "mean jump", "longest jump", "gyration", "detour",
-    "log likelihood", "per move", "against fakes", "mean popularity", "main popularity", "least popularity",
-)  # fmt: skip
-
 _BINS = 6
 _RIDGE = 2.0
 

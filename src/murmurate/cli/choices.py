@@ -24,6 +24,9 @@ SpaceSpec = Annotated[
 Layout = Annotated[str | None, typer.Option("--layout", help="cabspotting, porto, geolife, tdrive, gowalla or brightkite.")]
 Zone = Annotated[str | None, typer.Option("--time-zone", help="The zone of times that carry none, such as Europe/Helsinki.")]
 LocalZone = Annotated[str | None, typer.Option("--local-zone", help="Where hours and days are told; default: --time-zone.")]
+TimeFormat = Annotated[
+    str | None, typer.Option("--time-format", help="How times are written, such as '%d/%m/%Y %H:%M'; default: ISO 8601.")
+]
 Columns = Annotated[list[str] | None, typer.Option("--column", help="canonical=name-in-file; may be repeated.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse duplicates, two places at one time and one-point trips.")]
 Override = Annotated[
@@ -51,6 +54,7 @@ def read_options(
     layout: str | None = None,
     time_zone: str | None = None,
     local_zone: str | None = None,
+    time_format: str | None = None,
     column: list[str] | None = None,
     strict: bool = False,
 ) -> dict[str, Any]:
@@ -62,6 +66,7 @@ def read_options(
         "layout": layout,
         "time_zone": time_zone,
         "local_zone": local_zone,
+        "time_format": time_format,
         "columns": columns or None,
         "strict": strict or None,
     }

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from murmurate.cli.choices import Columns, Json, Layout, LocalZone, Strict, Zone, read_options
+from murmurate.cli.choices import Columns, Json, Layout, LocalZone, Strict, TimeFormat, Zone, read_options
 from murmurate.cli.show import as_json, working
 
 
@@ -16,6 +16,7 @@ def inspect(
     layout: Layout = None,
     time_zone: Zone = None,
     local_zone: LocalZone = None,
+    time_format: TimeFormat = None,
     column: Columns = None,
     strict: Strict = False,
     json: Json = False,
@@ -25,7 +26,10 @@ def inspect(
 
     with working():
         found = look(
-            source, **read_options(layout=layout, time_zone=time_zone, local_zone=local_zone, column=column, strict=strict)
+            source,
+            **read_options(
+                layout=layout, time_zone=time_zone, local_zone=local_zone, time_format=time_format, column=column, strict=strict
+            ),
         )
     if json:
         as_json(found.to_json())

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmurate.cli.choices import Columns, Layout, LedgerUrl, LocalZone, SpaceSpec, Zone, open_ledger, read_private
+from murmurate.cli.choices import (
+    Columns,
+    Layout,
+    LedgerUrl,
+    LocalZone,
+    SpaceSpec,
+    TimeFormat,
+    Zone,
+    open_ledger,
+    read_private,
+)
 from murmurate.cli.show import table, working
 
 if TYPE_CHECKING:
@@ -35,6 +45,7 @@ def evaluate(
     layout: Layout = None,
     time_zone: Zone = None,
     local_zone: LocalZone = None,
+    time_format: TimeFormat = None,
     column: Columns = None,
     space: SpaceSpec = None,
 ) -> None:
@@ -47,7 +58,9 @@ def evaluate(
     with working(), open_ledger(ledger) as book:
         found = review(
             folder,
-            read_private(against, layout=layout, time_zone=time_zone, column=column, local_zone=local_zone),
+            read_private(
+                against, layout=layout, time_zone=time_zone, column=column, local_zone=local_zone, time_format=time_format
+            ),
             ledger=book,
             force=force,
             space=parse(space) if space else None,
@@ -83,6 +96,7 @@ def attack(
     layout: Layout = None,
     time_zone: Zone = None,
     local_zone: LocalZone = None,
+    time_format: TimeFormat = None,
     column: Columns = None,
     space: SpaceSpec = None,
 ) -> None:
@@ -95,7 +109,9 @@ def attack(
     with working(), open_ledger(ledger) as book:
         found = review(
             folder,
-            read_private(against, layout=layout, time_zone=time_zone, column=column, local_zone=local_zone),
+            read_private(
+                against, layout=layout, time_zone=time_zone, column=column, local_zone=local_zone, time_format=time_format
+            ),
             ledger=book,
             force=force,
             space=parse(space) if space else None,

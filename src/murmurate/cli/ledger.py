@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from murmurate.cli.choices import Columns, Json, Layout, LedgerUrl, Override, Settings, SpaceSpec, Zone, open_ledger
+from murmurate.cli.choices import Columns, Json, Layout, LedgerUrl, Override, Settings, SpaceSpec, TimeFormat, Zone, open_ledger
 from murmurate.cli.show import as_json, table
 
 if TYPE_CHECKING:
@@ -127,12 +127,13 @@ def attach(
     ledger: LedgerUrl = None,
     layout: Layout = None,
     time_zone: Zone = None,
+    time_format: TimeFormat = None,
     column: Columns = None,
 ) -> None:
     """Say whose data a file holds, so that it spends their budget."""
     from murmurate.cli.choices import read_private
 
-    private = read_private(source, layout=layout, time_zone=time_zone, column=column)
+    private = read_private(source, layout=layout, time_zone=time_zone, time_format=time_format, column=column)
     with open_ledger(ledger) as book:
         book.attach(private.identity, population, create=create, override_overlap=override_overlap)
         typer.echo(f"{source} now belongs to population {population!r} in {book.url}.")

@@ -19,6 +19,7 @@ from murmurate.cli.choices import (
     Settings,
     SpaceSpec,
     Strict,
+    TimeFormat,
     Workers,
     Zone,
     open_ledger,
@@ -67,6 +68,7 @@ def release(
     layout: Layout = None,
     time_zone: Zone = None,
     local_zone: LocalZone = None,
+    time_format: TimeFormat = None,
     column: Columns = None,
     strict: Strict = False,
     workers: Workers = 1,
@@ -89,7 +91,9 @@ def release(
         link=link,
         keep_ids=keep_ids,
         accept_no_guarantee=accept_no_guarantee,
-        read=read_options(layout=layout, time_zone=time_zone, local_zone=local_zone, column=column, strict=strict),
+        read=read_options(
+            layout=layout, time_zone=time_zone, local_zone=local_zone, time_format=time_format, column=column, strict=strict
+        ),
     )
     if explain:
         _explain(recipe, build_mechanism(recipe)[0], json)
@@ -119,6 +123,7 @@ def fit(
     layout: Layout = None,
     time_zone: Zone = None,
     local_zone: LocalZone = None,
+    time_format: TimeFormat = None,
     column: Columns = None,
     strict: Strict = False,
     resume: Resume = None,
@@ -137,7 +142,9 @@ def fit(
         population=population,
         limit=limit,
         accept_no_guarantee=accept_no_guarantee,
-        read=read_options(layout=layout, time_zone=time_zone, local_zone=local_zone, column=column, strict=strict),
+        read=read_options(
+            layout=layout, time_zone=time_zone, local_zone=local_zone, time_format=time_format, column=column, strict=strict
+        ),
     )
     from murmurate.custody.releasing import prepare
     from murmurate.engine import engine

@@ -205,12 +205,6 @@ class Trips:
         """The points where the mask holds; trips left without a point vanish."""
         return self._with_table(self.table.filter(pl.Series(mask)))
 
-    def take_users(self, chosen: Sequence[int] | NDArray[Any]) -> Trips:
-        """The trips of these people."""
-        keep = np.zeros(self.n_users, dtype=bool)
-        keep[_positions(chosen)] = True
-        return self.take_trips(keep[self.trip_user])
-
     def with_columns(self, columns: Mapping[str, Any], *, space: Space | None = None) -> Trips:
         """The same points with columns added or replaced, in the order of the points."""
         series = [pl.Series(name, values) for name, values in columns.items()]

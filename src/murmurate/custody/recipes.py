@@ -13,7 +13,7 @@ from murmurate.errors import InputError, ParameterError
 
 KEYS = ("mechanism", "in", "out", "ledger", "population", "limit", "link", "keep_ids", "accept_no_guarantee", "set", "read")
 DEFAULT_INTERVAL_S = 60.0
-READ_KEYS = ("layout", "time_zone", "local_zone", "columns", "strict")
+READ_KEYS = ("layout", "time_zone", "local_zone", "time_format", "columns", "strict")
 
 
 @dataclass(frozen=True, kw_only=True)

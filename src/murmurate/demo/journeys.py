@@ -124,7 +124,7 @@ def _travel(  # noqa: PLR0917
     trips = np.empty((7, room), dtype=np.int64)
     offsets = np.zeros(room + 1, dtype=np.int64)
     links = np.empty((3, room * 40), dtype=np.int64)
-    n_trips, n_links = 0, 0
+    n_trips, n_links = 0, offsets[0]  # 0, of the type that `_drive` returns: it is compiled once
     diary = blank_diary()
     for position in range(len(people)):
         row = people[position]
@@ -173,7 +173,9 @@ def _travel(  # noqa: PLR0917
 @njit(cache=True, nogil=True)
 def _grown(table: Integers, room: int) -> Integers:
     larger = np.zeros((table.shape[0], room), dtype=np.int64)
-    larger[:, : table.shape[1]] = table
+    for row in range(table.shape[0]):  # a slice would bring numba's messages about shapes along, seconds of compilation
+        for column in range(table.shape[1]):
+            larger[row, column] = table[row, column]
     return larger
 
 

@@ -79,5 +79,5 @@ _room = njit(cache=True)(workspace)
 def tree_towards(streets: Graph, target: int) -> tuple[Integers, NDArray[np.float64]]:
     """For every node the link to take next towards the target (-1 at it), and the milliseconds left."""
     room = _room(len(streets.offsets) - 1)
-    settle(streets, target, -1, np.inf, *room)
+    settle(streets, target, np.int64(-1), np.inf, *room)
     return room[2], room[0]

@@ -81,6 +81,7 @@ def inspect(
     time_zone: str | None = None,
     local_zone: str | None = None,
     time_unit: str | None = None,
+    time_format: str | None = None,
     encoding: str | None = None,
     strict: bool = False,
 ) -> Inspection:
@@ -93,6 +94,7 @@ def inspect(
         "time_zone": time_zone,
         "local_zone": local_zone,
         "time_unit": time_unit,
+        "time_format": time_format,
         "encoding": encoding,
         "strict": strict,
         "report": report,

@@ -1,165 +1,114 @@
-"""Times written as text: a kernel that reads ISO 8601 and tells the offset of each."""
+"""Times written as text: what the clock shows, and the offset from UTC that each text states."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
 import numpy as np
 import polars as pl
-import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.errors import ParameterError
+
 NAIVE = 32_767
-"""The offset of a time that states none."""
+"""Stands for the offset of a time that states none."""
 UNREADABLE = 32_766
+"""Stands for the offset of a text that is no time."""
+
+_PLAIN = r"^[0-9]{4}-[01][0-9]-[0-3][0-9]([T ])[0-2][0-9]:[0-5][0-9]:[0-5][0-9]"
+"""The usual ISO 8601 text up to its seconds: 19 characters, which polars reads without taking them apart first."""
+_FRACTION = r"[.,][0-9]"
+"""What a fraction of a second begins with."""
+_CLOCK = r"[Tt ](?<H>[0-9]{1,2}):(?<M>[0-5][0-9])(?::(?<S>[0-5][0-9])(?<f>[.,][0-9]+)?)?(?<rest>.*)$"
+"""Hour, minute and what follows them, after any of the dates below."""
+ORDERS: Mapping[str, str] = {
+    "ymd": r"^(?<Y>[0-9]{4})(?<s1>[-/])(?<m>[0-9]{1,2})(?<s2>[-/])(?<d>[0-9]{1,2})" + _CLOCK,
+    "dmy": r"^(?<d>[0-9]{1,2})(?<s1>[./-])(?<m>[0-9]{1,2})(?<s2>[./-])(?<Y>[0-9]{4})" + _CLOCK,
+    "mdy": r"^(?<m>[0-9]{1,2})(?<s1>[/-])(?<d>[0-9]{1,2})(?<s2>[/-])(?<Y>[0-9]{4})" + _CLOCK,
+}
+"""Year, month and day in the orders that are read. Only the first says by itself which is which."""
+
+_SAMPLE = datetime(2008, 5, 17, 22, 41, tzinfo=UTC)
+"""A time that a useful format writes and reads back: day, month and both halves of the day differ."""
 
 
-def parse(text: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
-    """Microseconds since 1970 as the clock on the wall shows them, and the offset from UTC in minutes (or NAIVE, UNREADABLE).
+def parse(text: pl.Series, order: str = "ymd") -> tuple[NDArray[np.int64], NDArray[np.int16]]:
+    """Read microseconds since 1970 as the clock on the wall shows them, and the offset from UTC in minutes.
 
-    Read are `YYYY-MM-DD[T ]HH:MM[:SS[.fraction]]` with `/` or `-`, one or two digits a field, and nothing, `Z`, `UTC`,
-    `+HH`, `+HHMM` or `+HH:MM` after it. Times are UTC once the offset is taken off.
+    Read are dates in one of `ORDERS` with `/` or `-`, one or two digits a field, then `HH:MM[:SS[.fraction]]`, and nothing,
+    `Z`, `UTC`, `GMT`, `+HH`, `+HHMM` or `+HH:MM` after it. The offset is `NAIVE` where none is stated and `UNREADABLE`
+    where the text is no time. Times are UTC once the offset is taken off.
 
     >>> clock, offset = parse(pl.Series(["1970-01-01T02:00:00+02:00", "1970-01-01 00:00", "soon"]))
     >>> clock.tolist(), offset.tolist()
     ([7200000000, 0, 0], [120, 32767, 32766])
     """
-    starts, data = text_buffers(text)
-    clock = np.zeros(len(text), np.int64)
-    offset = np.empty(len(text), np.int16)
-    _parse(data, starts, clock, offset)
-    return clock, offset
+    if not len(text):
+        return np.zeros(0, np.int64), np.zeros(0, np.int16)
+    plain = re.match(f"{_PLAIN}({_FRACTION}+)?", text[0] or "") if order == "ymd" else None
+    digits = f"{_FRACTION}{{{len(plain[2]) - 1}}}" if plain and plain[2] else ""
+    if plain and text.str.contains(_PLAIN + digits).all():
+        fraction = text.str.slice(19, len(plain[2])) if plain[2] else None
+        wall = _read(text.str.head(19), f"%Y-%m-%d{plain[1]}%H:%M:%S")
+        clock, offset = _together(wall, fraction, text.str.slice(plain.end()))
+        if not (offset == UNREADABLE).any():
+            return clock, offset
+    parts = text.fill_null("").str.strip_chars(" ").str.extract_groups(ORDERS[order]).struct.unnest()
+    two = {name: parts[name].str.zfill(2) for name in ("m", "d", "H")}
+    written = parts["Y"] + two["m"] + two["d"] + two["H"] + parts["M"] + parts["S"].fill_null("00")
+    wall = _read(written, "%Y%m%d%H%M%S")
+    return _together(wall.set((parts["s1"] != parts["s2"]).fill_null(True), None), parts["f"], parts["rest"].fill_null(""))
 
 
-def text_buffers(text: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Where each string starts (and the last one ends), and all their bytes; nothing for a null."""
-    array = text.fill_null("").to_arrow()
-    array = array.cast(pa.large_string())
-    _, offsets, data = array.buffers()
-    starts = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    bytes_ = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
-    return starts, bytes_
+def parse_as(text: pl.Series, time_format: str) -> pl.Series:
+    """Read texts by a format as strptime has it: in UTC where the format has an offset, else as the clock on the wall.
+
+    Null where a text does not follow the format.
+    """
+    return _read(text.str.strip_chars(" "), time_format)
 
 
-@njit(cache=True, nogil=True)
-def _number(data: NDArray[np.uint8], at: int, end: int, most: int) -> tuple[int, int]:
-    """The digits from `at` on, at most `most`, and where they end."""
-    value = 0
-    first = at
-    while at < end and at - first < most and 48 <= data[at] <= 57:
-        value = value * 10 + (data[at] - 48)
-        at += 1
-    return value, at
+def check_format(time_format: str) -> None:
+    """Refuse a format that does not tell date, hour and minute, or that would pass over the zone in a text."""
+    try:
+        written = pl.Series([_SAMPLE]).dt.strftime(time_format)
+        back = parse_as(written, time_format).dt.replace_time_zone(None)[0]
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError):
+        back = None
+    if back != _SAMPLE.replace(tzinfo=None) or "%Z" in time_format:
+        raise ParameterError(
+            f"time_format must tell date, hour and minute, such as '%d/%m/%Y %H:%M' or '%d.%m.%Y %H:%M:%S %z'; got "
+            f"{time_format!r}. Names of zones (%Z) are not read: use time_zone."
+        )
 
 
-@njit(cache=True, nogil=True)
-def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01, counted in years that begin in March so that the leap day comes last."""
-    if month <= 2:
-        year -= 1
-        month += 12
-    era = year // 400
-    of_era = year - era * 400
-    of_year = (153 * (month - 3) + 2) // 5 + day - 1
-    return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
+def _read(text: pl.Series, time_format: str) -> pl.Series:
+    # times seldom repeat, so that polars' cache of texts costs more than it saves
+    return text.str.strptime(pl.Datetime("us"), time_format, strict=False, cache=False)
 
 
-@njit(cache=True, nogil=True)
-def _length(year: int, month: int) -> int:
-    if month == 2:
-        return 29 if (year % 4 == 0 and year % 100 != 0) or year % 400 == 0 else 28
-    return 30 if month in (4, 6, 9, 11) else 31
+def _together(wall: pl.Series, fraction: pl.Series | None, rest: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
+    """Add fractions of seconds (cut off after microseconds) and tell the offsets."""
+    clock = wall.to_physical()
+    if fraction is not None:
+        clock = clock + fraction.str.slice(1, 6).str.pad_end(6, "0").cast(pl.Int64).fill_null(0)
+    zones = rest.unique()
+    minutes = pl.Series([_offset(zone) for zone in zones], dtype=pl.Int16)
+    if len(zones) == 1 and minutes[0] != UNREADABLE and not wall.null_count():
+        return clock.to_numpy(), np.full(len(clock), minutes[0], np.int16)
+    offset = rest.replace_strict(zones, minutes, return_dtype=pl.Int16)
+    unreadable = wall.is_null() | (offset == UNREADABLE)
+    return clock.set(unreadable, 0).to_numpy(), offset.set(unreadable, UNREADABLE).to_numpy()
 
 
-@njit(cache=True, nogil=True)
-def _one(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
-    """One time: its clock and offset."""
-    while at < end and data[at] == 32:
-        at += 1
-    while at < end and data[end - 1] == 32:
-        end -= 1
-    first = at
-    year, at = _number(data, at, end, 4)
-    if at - first != 4 or at >= end or (data[at] != 45 and data[at] != 47):
-        return 0, UNREADABLE
-    separator = data[at]
-    first = at + 1
-    month, at = _number(data, first, end, 2)
-    if at == first or at >= end or data[at] != separator:
-        return 0, UNREADABLE
-    first = at + 1
-    day, at = _number(data, first, end, 2)
-    if at == first or at >= end or (data[at] != 84 and data[at] != 32 and data[at] != 116):
-        return 0, UNREADABLE
-    first = at + 1
-    hour, at = _number(data, first, end, 2)
-    if at == first or at >= end or data[at] != 58:
-        return 0, UNREADABLE
-    first = at + 1
-    minute, at = _number(data, first, end, 2)
-    if at - first != 2:
-        return 0, UNREADABLE
-    second = 0
-    micro = 0
-    if at < end and data[at] == 58:
-        first = at + 1
-        second, at = _number(data, first, end, 2)
-        if at - first != 2:
-            return 0, UNREADABLE
-        if at < end and (data[at] == 46 or data[at] == 44):
-            first = at + 1
-            micro, at = _number(data, first, end, 6)
-            if at == first:
-                return 0, UNREADABLE
-            for _ in range(6 - (at - first)):
-                micro *= 10
-            while at < end and 48 <= data[at] <= 57:  # finer than a microsecond: cut off
-                at += 1
-    if year < 1 or not 1 <= month <= 12 or not 1 <= day <= _length(year, month):
-        return 0, UNREADABLE
-    if hour > 23 or minute > 59 or second > 59:
-        return 0, UNREADABLE
-    clock = ((_days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second
-    offset = _offset(data, at, end)
-    return clock * 1_000_000 + micro, offset
-
-
-@njit(cache=True, nogil=True)
-def _offset(data: NDArray[np.uint8], at: int, end: int) -> int:
+def _offset(zone: str) -> int:
     """Minutes that the clock is ahead of UTC, from what follows the time."""
-    if at == end:
-        return NAIVE
-    if data[at] == 32:
-        at += 1
-    left = end - at
-    if left == 1 and (data[at] == 90 or data[at] == 122):
+    zone = zone.strip(" ")
+    if zone in ("Z", "z", "UTC", "GMT"):
         return 0
-    if left == 3 and (
-        (data[at] == 85 and data[at + 1] == 84 and data[at + 2] == 67) or (data[at] == 71 and data[at + 1] == 77)
-    ):
-        return 0  # UTC, GMT
-    if left < 3 or (data[at] != 43 and data[at] != 45):
-        return UNREADABLE
-    sign = 1 if data[at] == 43 else -1
-    first = at + 1
-    hours, at = _number(data, first, end, 2)
-    if at - first != 2:
-        return UNREADABLE
-    minutes = 0
-    if at < end:
-        if data[at] == 58:
-            at += 1
-        first = at
-        minutes, at = _number(data, first, end, 2)
-        if at - first != 2:
-            return UNREADABLE
-    if at != end or hours > 15 or minutes > 59:
-        return UNREADABLE
-    return sign * (hours * 60 + minutes)
-
-
-@njit(cache=True, nogil=True)
-def _parse(data: NDArray[np.uint8], starts: NDArray[np.int64], clock: NDArray[np.int64], offset: NDArray[np.int16]) -> None:
-    for k in range(len(clock)):
-        value, minutes = _one(data, starts[k], starts[k + 1])
-        offset[k] = minutes
-        clock[k] = 0 if minutes == UNREADABLE else value
+    found = re.fullmatch(r"([+-])(0[0-9]|1[0-5])(?::?([0-5][0-9]))?", zone, re.ASCII)
+    if found is None:
+        return UNREADABLE if zone else NAIVE
+    return (1 if found[1] == "+" else -1) * (60 * int(found[2]) + int(found[3] or 0))

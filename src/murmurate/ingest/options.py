@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from murmurate.core.parameters import one_of, whole
 from murmurate.errors import ParameterError
 from murmurate.ingest.columns import check_overrides
+from murmurate.ingest.instants import check_format
 
 TIME_UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0}
 """Microseconds in one unit; nanoseconds are divided instead."""
@@ -24,6 +25,8 @@ class ReadOptions:
     time_zone: str | None = None
     local_zone: str | None = None
     time_unit: str | None = None
+    time_format: str | None = None
+    """How times are written, as strptime has it; None: ISO 8601, or day and month first where only one order fits."""
     encoding: str | None = None
     strict: bool = False
     carry: tuple[str, ...] | None = None
@@ -38,6 +41,8 @@ class ReadOptions:
             one_of("layout", self.layout, LAYOUTS)
         if self.time_unit is not None:
             one_of("time_unit", self.time_unit, TIME_UNITS)
+        if self.time_format is not None:
+            check_format(self.time_format)
         for name in ("time_zone", "local_zone"):
             _check_zone(name, getattr(self, name))
         if self.encoding is not None:

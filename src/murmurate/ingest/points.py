@@ -63,7 +63,8 @@ class PointChecker:
         else:
             columns.append(pl.Series("tid", np.zeros(frame.height, np.int64)))
         if "datetime" in self.found:
-            clock = self.clock or Clock(self.options.time_zone, self.options.time_unit, self.faults, self.found["datetime"])
+            told = self.options
+            clock = self.clock or Clock(told.time_zone, told.time_unit, self.faults, self.found["datetime"], told.time_format)
             self.clock = clock
             times = clock.instants(frame[self.found["datetime"]], place)
             columns.append(None if times is None else times.alias("datetime"))

@@ -27,6 +27,7 @@ def read(
     time_zone: str | None = None,
     local_zone: str | None = None,
     time_unit: str | None = None,
+    time_format: str | None = None,
     encoding: str | None = None,
     carry: tuple[str, ...] | None = None,
     max_expansion: int = 200,
@@ -37,6 +38,7 @@ def read(
     """Trips from a path, folder, glob or frame; everything wrong with it in one InputError, and nothing spent.
 
     `columns` maps canonical names (uid, tid, datetime, lat, lng, ...) to names in the file; None leaves one out.
+    `time_format` says how times are written where they are not ISO 8601, such as "%d/%m/%Y %H:%M".
     `time_zone` is the zone of times that state none; `local_zone` (by default the same) is where hours and days are told.
     `report` is filled with private counts of what was sorted or left out; `strict` refuses such input instead.
 
@@ -51,6 +53,7 @@ def read(
         time_zone=time_zone,
         local_zone=local_zone,
         time_unit=time_unit,
+        time_format=time_format,
         encoding=encoding,
         strict=strict,
         carry=None if carry is None else tuple(carry),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from murmurate.core.trips import TIME
 from murmurate.ingest.faults import Faults, Place
-from murmurate.ingest.instants import NAIVE, UNREADABLE, parse
+from murmurate.ingest.instants import NAIVE, UNREADABLE, parse, parse_as
 from murmurate.ingest.options import TIME_UNITS
 
 EARLIEST_US = -2_208_988_800_000_000
@@ -24,6 +24,7 @@ _FIRST_S, _LAST_S = 315_532_800, 4_102_444_800  # 1980 and 2100, between which a
 ZONE_REMEDY = (
     "Say which zone the times are in, such as --time-zone Europe/Helsinki (in Python time_zone='Europe/Helsinki'), or UTC."
 )
+FORMAT_REMEDY = "Say how times are written, such as --time-format '%d/%m/%Y %H:%M' (in Python time_format='%d/%m/%Y %H:%M')."
 UNIT_REMEDY = "Say which unit counts since 1970 are in: time_unit='s', 'ms', 'us' or 'ns'."
 
 
@@ -35,10 +36,12 @@ class Clock:
     time_unit: str | None
     faults: Faults
     column: str
+    time_format: str | None = None
     ambiguous: int = 0
     """Local times that happened twice (clocks set back); read as the earlier one."""
     _offset: int | None = field(default=None, init=False)
     _unit: str | None = field(default=None, init=False)
+    _order: str | None = field(default=None, init=False)
 
     def instants(self, times: pl.Series, place: Place) -> pl.Series | None:
         """The column in UTC; None where there is a fault."""
@@ -65,6 +68,8 @@ class Clock:
             if times.dtype.time_zone is not None:
                 return times if times.dtype == TIME else times.dt.convert_time_zone("UTC").cast(TIME)
             return self._localise(times.dt.cast_time_unit("us"), place)
+        if self.time_format is not None and (times.dtype.is_integer() or times.dtype == pl.String):
+            return self._formatted(times.cast(pl.String), self.time_format, place)
         if times.dtype.is_numeric():
             return self._since_1970(times, place)
         if isinstance(times.dtype, (pl.String, pl.Categorical, pl.Enum)):
@@ -105,9 +110,19 @@ class Clock:
     # -- text ------------------------------------------------------------------------------------------------------
 
     def _text(self, times: pl.Series, place: Place) -> pl.Series | None:
-        clock, offset = parse(times)
+        order = self._order or "ymd"
+        clock, offset = parse(times, order)
+        if self._order is None and len(offset) and (offset == UNREADABLE).all():
+            other, (clock, offset) = _day_or_month_first(times, offset)
+            if other == "either":
+                reason = "day or month first? every date can be read both ways"
+                self.faults.add(reason, file=place.file, column=self.column, remedy=FORMAT_REMEDY)
+                return None
+            order = other or order
         unreadable = offset == UNREADABLE
-        if unreadable.any():
+        if not unreadable.any():
+            self._order = order
+        else:
             counts = times.str.strip_chars().cast(pl.Float64, strict=False)
             if not counts.null_count():
                 whole = times.str.strip_chars().cast(pl.Int64, strict=False)
@@ -115,7 +130,7 @@ class Clock:
             blank = (times.str.strip_chars() == "").to_numpy()
             self.faults.add_rows("empty", blank, place, column=self.column)
             reason = "not a time (expected such as 2008-05-17T10:00:00Z or 2008-05-17 10:00:00)"
-            self.faults.add_rows(reason, unreadable & ~blank, place, column=self.column, values=times)
+            self.faults.add_rows(reason, unreadable & ~blank, place, column=self.column, values=times, remedy=FORMAT_REMEDY)
             return None
         if self._offset is None and len(offset):
             self._offset = int(offset[0])
@@ -136,6 +151,15 @@ class Clock:
         )
         self.faults.add_rows(reason, odd, place, column=self.column, values=times, remedy=remedy)
         return None
+
+    def _formatted(self, times: pl.Series, time_format: str, place: Place) -> pl.Series | None:
+        found = parse_as(times, time_format)
+        if found.null_count():
+            reason = f"not a time as {time_format!r} writes it"
+            self.faults.add_rows(reason, found.is_null(), place, column=self.column, values=times)
+            return None
+        aware = isinstance(found.dtype, pl.Datetime) and found.dtype.time_zone is not None
+        return found if aware else self._localise(found, place)
 
     def _explained(self, utc: pl.Series, offset: NDArray[np.int16]) -> bool:
         """Whether every stated offset is the one that the given zone had at that moment (summer and winter time)."""
@@ -161,6 +185,17 @@ class Clock:
         late = wall.dt.replace_time_zone(self.time_zone, ambiguous="latest", non_existent="null")
         self.ambiguous += int((early != late).sum())
         return early.dt.convert_time_zone("UTC")
+
+
+def _day_or_month_first(
+    times: pl.Series, unread: NDArray[np.int16]
+) -> tuple[str | None, tuple[NDArray[np.int64], NDArray[np.int16]]]:
+    """The one order of day and month in which every text is a time, and what it gives; "either" where both are."""
+    found = {order: parse(times, order) for order in ("dmy", "mdy")}
+    whole = [order for order, (_, offset) in found.items() if not (offset == UNREADABLE).any()]
+    if len(whole) == 1:
+        return whole[0], found[whole[0]]
+    return ("either" if whole else None), (np.zeros(len(unread), np.int64), unread)
 
 
 def counts_of(times: pl.Series) -> NDArray[np.int64]:

@@ -19,9 +19,6 @@ from murmurate.spaces.sphere import METRES_PER_DEGREE
 MEMORY_S = 90.0
 """How long a course is kept; chosen on the demo city, where 60 to 300 s do equally well within 3 %."""
 
-NO_REPORT = math.inf
-"""The noise scale of a point that nothing was reported for."""
-
 _UNKNOWN = 1e15
 """Variance, in square metres, of a start that nothing is known of."""
 
@@ -90,13 +87,13 @@ def _smooth_trip(time_s, scale_m, speed, x, y, before, after):  # type: ignore[n
                 keep * (pv + carry * vv) + add_pv,
                 keep * keep * vv + add_vv,
             )
-        before[i] = (px, vx, py, vy, pp, pv, vv)
+        _put(before[i], px, vx, py, vy, pp, pv, vv)
         if math.isfinite(scale_m[i]):
             total = pp + max(3.0 * scale_m[i] * scale_m[i], 1e-6)
             off_x, off_y = (x[i] - px) / total, (y[i] - py) / total
             px, vx, py, vy = px + pp * off_x, vx + pv * off_x, py + pp * off_y, vy + pv * off_y
             pp, pv, vv = pp * (1.0 - pp / total), pv * (1.0 - pp / total), vv - pv * pv / total
-        after[i] = (px, vx, py, vy, pp, pv, vv)
+        _put(after[i], px, vx, py, vy, pp, pv, vv)
     x[n - 1], y[n - 1] = px, py
     for i in range(n - 2, -1, -1):
         keep, carry, _, _, _ = _between(time_s[i + 1] - time_s[i], drift)
@@ -109,6 +106,12 @@ def _smooth_trip(time_s, scale_m, speed, x, y, before, after):  # type: ignore[n
         px, vx = a[0] + g_pp * (px - b[0]) + g_pv * (vx - b[1]), a[1] + g_vp * (px - b[0]) + g_vv * (vx - b[1])
         py, vy = a[2] + g_pp * (py - b[2]) + g_pv * (vy - b[3]), a[3] + g_vp * (py - b[2]) + g_vv * (vy - b[3])
         x[i], y[i] = px, py
+
+
+@njit(cache=True, nogil=True)
+def _put(row, px, vx, py, vy, pp, pv, vv):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0917
+    """Write one row. Assigning a tuple to it would bring numba's messages about shapes along, seconds of compilation."""
+    row[0], row[1], row[2], row[3], row[4], row[5], row[6] = px, vx, py, vy, pp, pv, vv
 
 
 @njit(cache=True, nogil=True)

@@ -15,7 +15,7 @@ from murmurate import engine
 from murmurate.core.parameters import one_of, whole
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError
-from murmurate.profiles.mapping import STARTS, _gains, _search, assign
+from murmurate.profiles.mapping import STARTS, assign, gains, search
 from murmurate.profiles.mobility import Profiles
 
 Level = Literal["visits", "moves"]
@@ -99,15 +99,38 @@ def _part(  # noqa: PLR0917
     else:
         pairs = part
     at = np.searchsorted(visited, profiles.place)
-    return _join(
-        np.ascontiguousarray(pairs), at, len(visited), profiles.place_at, profiles.visit, profiles.period_share,
-        profiles.row_at, profiles.row_key, profiles.row_weight, profiles.entry_at, profiles.entry_to, profiles.entry,
-        level == "moves", np.random.default_rng(seed),
-    )  # fmt: skip
+    shared = (np.ascontiguousarray(pairs), at, len(visited), profiles.place_at, profiles.visit, profiles.period_share)
+    if level == "visits":
+        return _join_visits(*shared)
+    rows = (profiles.row_at, profiles.row_key, profiles.row_weight)
+    entries = (profiles.entry_at, profiles.entry_to, profiles.entry)
+    return _join_moves(*shared, *rows, *entries, np.random.default_rng(seed))
+
+
+# two kernels, not one with a switch: what a level does not need is not compiled for it
 
 
 @njit(cache=True, nogil=True)
-def _join(  # noqa: PLR0917
+def _join_visits(  # noqa: PLR0917
+    pairs: Integers, at: Integers, size: int, place_at: Integers, visit: Floats, share: Floats
+) -> tuple[Floats, Floats]:
+    weight = np.zeros((size, size))
+    chances = np.zeros((size, size))
+    for pair in range(len(pairs)):
+        u, v = pairs[pair]
+        mine, theirs = slice(place_at[u], place_at[u + 1]), slice(place_at[v], place_at[v + 1])
+        gain = gains(visit[mine], share[u], visit[theirs])
+        to = assign(gain)
+        similar = 0.0
+        for r in range(len(to)):
+            if to[r] >= 0:
+                similar += gain[r, to[r]]
+        _add(weight, chances, at[mine], at[theirs], gain, to, similar)
+    return weight, chances
+
+
+@njit(cache=True, nogil=True)
+def _join_moves(  # noqa: PLR0917
     pairs: Integers,
     at: Integers,
     size: int,
@@ -120,7 +143,6 @@ def _join(  # noqa: PLR0917
     entry_at: Integers,
     entry_to: Integers,
     entry: Floats,
-    moves: bool,
     generator: np.random.Generator,
 ) -> tuple[Floats, Floats]:
     weight = np.zeros((size, size))
@@ -129,30 +151,30 @@ def _join(  # noqa: PLR0917
     for pair in range(len(pairs)):
         u, v = pairs[pair]
         mine, theirs = slice(place_at[u], place_at[u + 1]), slice(place_at[v], place_at[v + 1])
-        gain = _gains(visit[mine], share[u], visit[theirs])
-        if moves:
-            a, b, c, d = row_at[u], row_at[u + 1], row_at[v], row_at[v + 1]
-            similar, to = _search(
-                visit[mine], share[u], visit[theirs],
-                row_key[a:b], row_weight[a:b], entry_at[a : b + 1] - entry_at[a],
-                entry_to[entry_at[a] : entry_at[b]], entry[entry_at[a] : entry_at[b]],
-                row_key[c:d], row_weight[c:d], entry_at[c : d + 1] - entry_at[c],
-                entry_to[entry_at[c] : entry_at[d]], entry[entry_at[c] : entry_at[d]],
-                periods, STARTS, 0, generator,
-            )  # fmt: skip
-        else:
-            to = assign(gain)
-            similar = 0.0
-            for r in range(len(to)):
-                if to[r] >= 0:
-                    similar += gain[r, to[r]]
-        own, other = at[mine], at[theirs]
-        for r in range(len(own)):
-            for s in range(len(other)):
-                chances[own[r], other[s]] += 1.0
-            if 0 <= to[r] < len(other) and gain[r, to[r]] > 0.0:
-                weight[own[r], other[to[r]]] += similar
+        gain = gains(visit[mine], share[u], visit[theirs])
+        a, b, c, d = row_at[u], row_at[u + 1], row_at[v], row_at[v + 1]
+        similar, to = search(
+            visit[mine], share[u], visit[theirs],
+            row_key[a:b], row_weight[a:b], entry_at[a : b + 1] - entry_at[a],
+            entry_to[entry_at[a] : entry_at[b]], entry[entry_at[a] : entry_at[b]],
+            row_key[c:d], row_weight[c:d], entry_at[c : d + 1] - entry_at[c],
+            entry_to[entry_at[c] : entry_at[d]], entry[entry_at[c] : entry_at[d]],
+            periods, STARTS, generator,
+        )  # fmt: skip
+        _add(weight, chances, at[mine], at[theirs], gain, to, similar)
     return weight, chances
+
+
+@njit(cache=True, nogil=True)
+def _add(  # noqa: PLR0917
+    weight: Floats, chances: Floats, own: Integers, other: Integers, gain: Floats, to: Integers, similar: float
+) -> None:
+    """Count every pair of places as a chance, and those that the mapping joins by how similar the people are."""
+    for r in range(len(own)):
+        for s in range(len(other)):
+            chances[own[r], other[s]] += 1.0
+        if 0 <= to[r] < len(other) and gain[r, to[r]] > 0.0:
+            weight[own[r], other[to[r]]] += similar
 
 
 def usage_classes(graph: LocationGraph, *, n_classes: int = 0, seed: int = 0) -> NDArray[np.int64]:

@@ -2,68 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from murmurate.core.parameters import one_of, whole
 from murmurate.core.space import Floats, Integers
-from murmurate.profiles.mobility import Profiles
-
-Search = Literal["local", "metropolis"]
 
 STARTS = 3
 """Random starts of the local search beside the mapping by visits."""
-PROPOSALS = 4000
-"""Swaps proposed by Metropolis-Hastings, as the paper has it."""
-_COLDEST, _WARMEST = 2e-4, 2e-2
-
-
-def by_visits(one: Profiles, u: int, two: Profiles, v: int) -> tuple[float, Integers]:
-    """Eq. (10) under one mapping for all periods: the similarity, and for each place of u the place of v (-1: none).
-
-    Exact: an assignment on the two supports, since a place that one of them never visits adds nothing.
-    """
-    gain = _gains(*_own_visits(one, u), *_own_visits(two, v)[:1])
-    to = assign(gain)
-    matched = to >= 0
-    value = float(gain[np.flatnonzero(matched), to[matched]].sum())
-    return value, np.where(matched, two.place[two.place_at[v] + np.maximum(to, 0)], -1)
-
-
-def by_moves(
-    one: Profiles, u: int, two: Profiles, v: int, *, search: Search = "local", seed: int = 0, starts: int = STARTS
-) -> tuple[float, Integers]:
-    """Eq. (11) under one mapping: the similarity found, and for each place of u the place of v (-1: none)."""
-    one_of("search", search, ("local", "metropolis"))
-    whole("starts", starts, at_least=0)
-    value, to = _search(
-        *_own_visits(one, u), _own_visits(two, v)[0], *_rows(one, u), *_rows(two, v), one.periods,
-        starts, PROPOSALS if search == "metropolis" else 0, np.random.default_rng(seed),
-    )  # fmt: skip
-    places = two.place[two.place_at[v] : two.place_at[v + 1]]
-    return float(value), np.where((to >= 0) & (to < len(places)), places[np.clip(to, 0, len(places) - 1)], -1)
-
-
-def _own_visits(profiles: Profiles, person: int) -> tuple[Floats, Floats]:
-    own = slice(profiles.place_at[person], profiles.place_at[person + 1])
-    return profiles.visit[own], profiles.period_share[person]
-
-
-def _rows(profiles: Profiles, person: int) -> tuple[Integers, Floats, Integers, Integers, Floats]:
-    first, last = profiles.row_at[person], profiles.row_at[person + 1]
-    at = profiles.entry_at[first : last + 1]
-    entries = slice(at[0], at[-1])
-    return (
-        profiles.row_key[first:last], profiles.row_weight[first:last], at - at[0],
-        profiles.entry_to[entries], profiles.entry[entries],
-    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
-def _gains(visit: Floats, share: Floats, other: Floats) -> Floats:
+def gains(visit: Floats, share: Floats, other: Floats) -> Floats:
     """[place of u, place of v]: what mapping one to the other adds to eq. (10)."""
     out = np.zeros((len(visit), len(other)))
     for r in range(len(visit)):
@@ -125,7 +75,7 @@ def assign(gain: Floats) -> Integers:
 
 
 @njit(cache=True, nogil=True)
-def _search(  # noqa: PLR0917
+def search(  # noqa: PLR0917
     visit: Floats,
     share: Floats,
     other_visit: Floats,
@@ -141,9 +91,9 @@ def _search(  # noqa: PLR0917
     other_entry: Floats,
     periods: int,
     starts: int,
-    proposals: int,
     generator: np.random.Generator,
 ) -> tuple[float, Integers]:
+    """Eq. (11) under one mapping, by swaps from several starts: the similarity, and for each place of u that of v."""
     n, m = len(visit), len(other_visit)
     slots = max(n, m)
     pairs = periods * periods
@@ -172,7 +122,7 @@ def _search(  # noqa: PLR0917
             touch[filled[entry_to[k]]] = k
             filled[entry_to[k]] += 1
     to = np.full(slots, -1, dtype=np.int64)
-    first = assign(_gains(visit, share, other_visit))
+    first = assign(gains(visit, share, other_visit))
     taken = np.zeros(slots, dtype=np.bool_)
     for r in range(n):
         if first[r] >= 0:
@@ -192,22 +142,17 @@ def _search(  # noqa: PLR0917
         value = 0.0
         for k in range(moves):
             value += mass[k] * min(entry[k], theirs[group[k], to[origin[k]], to[entry_to[k]]])
-        if proposals:
-            value, to = _metropolis(
-                value, to, n, touch_at, touch, origin, entry_to, group, mass, entry, theirs, proposals, generator
-            )
-        else:
-            better = True
-            while better:
-                better = False
-                for one in range(n):
-                    for two in range(one + 1, slots):
-                        change = _swap(one, two, to, touch_at, touch, origin, entry_to, group, mass, entry, theirs)
-                        if change > 1e-12:
-                            value += change
-                            better = True
-                        else:
-                            to[one], to[two] = to[two], to[one]
+        better = True
+        while better:
+            better = False
+            for one in range(n):
+                for two in range(one + 1, slots):
+                    change = _swap(one, two, to, touch_at, touch, origin, entry_to, group, mass, entry, theirs)
+                    if change > 1e-12:
+                        value += change
+                        better = True
+                    else:
+                        to[one], to[two] = to[two], to[one]
         if value > best:
             best, best_to = value, to.copy()
     return best, best_to[:n]
@@ -239,40 +184,3 @@ def _swap(  # noqa: PLR0917
         if sign < 0:
             to[one], to[two] = to[two], to[one]
     return change
-
-
-@njit(cache=True, nogil=True)
-def _metropolis(  # noqa: PLR0917
-    value: float,
-    to: Integers,
-    n: int,
-    touch_at: Integers,
-    touch: Integers,
-    origin: Integers,
-    entry_to: Integers,
-    group: Integers,
-    mass: Floats,
-    entry: Floats,
-    theirs: NDArray[np.float64],
-    proposals: int,
-    generator: np.random.Generator,
-) -> tuple[float, Integers]:
-    """Random swaps, taken when better, or worse with a chance that cools."""
-    best, best_to = value, to.copy()
-    slots = len(to)
-    if slots < 2:
-        return best, best_to
-    for step in range(proposals):
-        heat = _WARMEST * (_COLDEST / _WARMEST) ** (step / proposals)
-        one = int(generator.random() * n)
-        two = int(generator.random() * slots)
-        if one == two:
-            continue
-        change = _swap(one, two, to, touch_at, touch, origin, entry_to, group, mass, entry, theirs)
-        if change >= 0 or generator.random() < np.exp(change / heat):
-            value += change
-            if value > best:
-                best, best_to = value, to.copy()
-        else:
-            to[one], to[two] = to[two], to[one]
-    return best, best_to

@@ -108,7 +108,8 @@ def _profile_all(place: NDArray[np.int32], bounds: Integers, periods: int):  # t
         days = place[bounds[person] : bounds[person + 1]]
         support = np.unique(days)
         first = place_at[person]
-        own_place[first : first + len(support)] = support
+        for k in range(len(support)):  # a slice would bring numba's messages about shapes along, seconds of compilation
+            own_place[first + k] = support[k]
         n = 0
         for row in range(len(days)):
             for step in range(steps):

@@ -5,17 +5,11 @@ All are asymmetric: the first profile says how much each place, period and move 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numba import njit
 
-from murmurate.core.parameters import positive
 from murmurate.core.space import Floats, Integers
 from murmurate.profiles.mobility import Profiles
-
-Distance = Callable[[Integers, Integers], Floats]
-"""Metres between places, element by element, such as `Space.distance`."""
 
 
 def geographic(one: Profiles, two: Profiles) -> Floats:
@@ -26,55 +20,9 @@ def geographic(one: Profiles, two: Profiles) -> Floats:
     )  # fmt: skip
 
 
-def geographic_emd(one: Profiles, u: int, two: Profiles, v: int, *, distance: Distance, largest_m: float) -> float:
-    """Eq. (5) with any distance: 1 - expected earth mover's distance between next places / the largest there is.
-
-    Where v was never at u's place in that period, the whole mass counts as moved by the largest distance.
-    """
-    positive("largest_m", largest_m)
-    rows = {}
-    for row in range(two.row_at[v], two.row_at[v + 1]):
-        rows[_global_key(two, v, row)] = row
-    far = 0.0
-    for row in range(one.row_at[u], one.row_at[u + 1]):
-        other = rows.get(_global_key(one, u, row))
-        cost = largest_m
-        if other is not None:
-            cost = _earth_movers(*_next_places(one, u, row), *_next_places(two, v, other), distance)
-        far += one.row_weight[row] * cost
-    return 1 - far / largest_m
-
-
 def semantic_visits(one: Profiles, two: Profiles) -> Floats:
     """[u, v]: eq. (10) exactly, the best mapping of each period apart: sorted visits paired in order need no solver."""
     return _semantic_visits(one.sorted_at, one.sorted_visit, one.period_share, two.sorted_at, two.sorted_visit, one.periods)
-
-
-def _global_key(profiles: Profiles, person: int, row: int) -> tuple[int, int]:
-    here, periods = divmod(int(profiles.row_key[row]), profiles.periods**2)
-    return int(profiles.place[profiles.place_at[person] + here]), periods
-
-
-def _next_places(profiles: Profiles, person: int, row: int) -> tuple[Integers, Floats]:
-    entries = slice(profiles.entry_at[row], profiles.entry_at[row + 1])
-    return profiles.place[profiles.place_at[person] + profiles.entry_to[entries]], profiles.entry[entries]
-
-
-def _earth_movers(place: Integers, mass: Floats, other: Integers, other_mass: Floats, distance: Distance) -> float:
-    """The least mean distance that turns one distribution into the other: a small transport problem."""
-    if len(place) == 1 or len(other) == 1:  # one plan only
-        return float((mass[:, None] * other_mass[None, :] * distance(place[:, None], other[None, :])).sum())
-    from scipy.optimize import linprog
-
-    cost = distance(place[:, None], other[None, :])
-    n, m = cost.shape
-    sums = np.zeros((n + m, n * m))
-    for k in range(n):
-        sums[k, k * m : (k + 1) * m] = 1
-    for k in range(m):
-        sums[n + k, k::m] = 1
-    plan = linprog(cost.ravel(), A_eq=sums[:-1], b_eq=np.r_[mass, other_mass][:-1], bounds=(0, None))
-    return float(plan.fun)
 
 
 @njit(cache=True, nogil=True)

@@ -10,6 +10,7 @@ import numpy as np
 from murmurate.core.score import Score
 from murmurate.core.space import Floats
 from murmurate.metrics.comparison import Side
+from murmurate.report.plots import round_step
 
 WIDTH, HEIGHT = 400, 236
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 12, 40
@@ -79,7 +80,7 @@ def histogram(title: str, unit: str, values: Mapping[str, Floats], y_label: str 
     if not finite:
         return None
     end = max(float(np.quantile(found, TAIL)) for found in finite.values())
-    x_step = _round_step(end or 1.0, 5)
+    x_step = round_step(end or 1.0, 5)
     width = x_step / max(1, round(x_step / ((end or 1.0) / BINS)))
     edges = np.arange(0, int(np.ceil((end or 1.0) / width)) + 1) * width
     shares = {role: 100 * np.histogram(found, edges)[0] / len(found) for role, found in finite.items()}
@@ -131,7 +132,7 @@ def _broken_line(x: Floats, y: Floats, there: np.ndarray[tuple[int], np.dtype[np
 
 
 def _y_axis(top: float) -> tuple[tuple[tuple[float, str], ...], _Scale]:
-    step = _round_step(top or 1.0, 4)
+    step = round_step(top or 1.0, 4)
     end = max(step, float(np.ceil((top or 1.0) / step - 1e-9) * step))
     scale = _Scale(end)
     values = np.arange(0, end + step / 1e6, step)
@@ -154,10 +155,3 @@ def _at_hours() -> Floats:
 
 def _hour_ticks() -> tuple[tuple[float, str], ...]:
     return tuple((float(LEFT + hour / 24 * (WIDTH - LEFT - RIGHT)), f"{hour}") for hour in range(0, 25, 6))
-
-
-def _round_step(extent: float, wanted: int) -> float:
-    """A step of 1, 2 or 5 times a power of ten that gives about as many steps as wanted."""
-    rough = extent / wanted
-    power = 10.0 ** np.floor(np.log10(rough))
-    return float(min((1, 2, 5, 10), key=lambda digit: abs(digit * power - rough)) * power)

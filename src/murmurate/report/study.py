@@ -1,8 +1,7 @@
-"""A study as one HTML page that asks nothing of the outside: figures, tables, and what could not be measured."""
+"""Write the page of a study: figures, tables, and what could not be measured."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,12 +12,14 @@ import polars as pl
 from murmurate.judging.study import StudyResult
 from murmurate.judging.study.grid import ORIGINAL
 from murmurate.judging.study.table import INTERNAL, whole_file
+from murmurate.report import plots
 from murmurate.report import study_figures as figures
+from murmurate.report.render import render
 
-TEMPLATES = Path(__file__).parent / "templates"
 UTILITIES = ("hausdorff.mean", "hausdorff_nearest.mean", "od_queries", "range_queries", "length.released_mean")
+"""Scores that the figures against attacks may take: of those that most mechanisms have, the first."""
 ATTACKS = ("reidentify.places.top1_k4", "reidentify.timed.top1_k4", "average.found_all")
-"""What the cross-family figures take: the first utility that was measured, and each of these attacks."""
+"""Attack scores that get a figure each."""
 
 
 def write_study_report(result: StudyResult, path: str | Path, *, metrics: Sequence[str] | None = None) -> Path:
@@ -34,17 +35,13 @@ def write_study_report(result: StudyResult, path: str | Path, *, metrics: Sequen
 
 def study_page(result: StudyResult, *, metrics: Sequence[str] | None = None) -> str:
     """The page as text."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from plotly.offline import get_plotlyjs
-
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    environment.filters["number"] = _number
-    template = environment.get_template("study.html.j2")
     names = [] if result.table.is_empty() else result.table["dataset"].unique(maintain_order=True).to_list()
-    return template.render(
+    return render(
+        "study.html.j2",
         spec=result.spec,
         internal=INTERNAL,
-        plotly=get_plotlyjs(),
+        frame=plots,
+        number=_number,
         datasets=[_dataset(result, name, metrics) for name in names],
         skipped=dict(result.skipped),
         failed=dict(result.failed),
@@ -54,38 +51,51 @@ def study_page(result: StudyResult, *, metrics: Sequence[str] | None = None) -> 
 
 def _dataset(result: StudyResult, name: str, metrics: Sequence[str] | None) -> dict[str, Any]:
     spec, regression = result.spec.regression, result.regression
+    table = result.table.filter(pl.col("dataset") == name)
     first = regression.first.filter(pl.col("dataset") == name)
     shown = [metric for metric in first["metric"].unique(maintain_order=True).to_list() if _wanted(metric, metrics)]
     moving = [metric for metric in shown if first.filter(pl.col("metric") == metric)["a"].abs().max() or 0]
-    units = dict(result.table.filter(pl.col("dataset") == name).select("metric", "unit").unique().iter_rows())
+    units = dict(table.select("metric", "unit").unique().iter_rows())
     drawn = [
         {
             "name": metric,
-            "first": _json(figures.first_layer(regression, name, metric, over=spec.over, unit=units[metric])),
-            "final": _json(figures.final_layer(regression, name, metric, over=spec.over, budget=spec.budget)),
+            "plots": [
+                figures.first_layer(regression, name, metric, over=spec.over, budget=spec.budget, unit=units[metric]),
+                figures.final_layer(regression, name, metric, over=spec.over, budget=spec.budget),
+            ],
             "rows": _rows(result, name, metric),
         }
         for metric in moving
     ]
     compared = regression.performance.filter(pl.col("dataset") == name).height
+    trade_offs, no_trade_off = _trade_offs(result, table, name)
+    labels = [label for label in table["mechanism"].unique(maintain_order=True).to_list() if label != ORIGINAL]
     return {
         "name": name,
         "metrics": drawn,
         "budgets": sorted(first["budget"].unique().to_list()),
         "still": [metric for metric in shown if metric not in moving],
-        "performance": _json(figures.performance(regression, name, moving, budget=spec.budget)) if compared else None,
-        "trade_offs": _trade_offs(result, name),
+        "performance": figures.performance(regression, name, moving, budget=spec.budget) if compared else None,
+        "trade_offs": trade_offs,
+        "no_trade_off": no_trade_off,
+        "without_lines": [label for label in labels if label not in first["mechanism"]],
         "summary": _summary(result, name),
     }
 
 
-def _trade_offs(result: StudyResult, name: str) -> list[str]:
-    there = result.table.filter(pl.col("dataset") == name, pl.col("mechanism") != ORIGINAL)["metric"].unique()
-    utility = next((word for word in UTILITIES if word in there), None)
-    if utility is None:
-        return []
-    attacks = [word for word in ATTACKS if word in there]
-    return [_json(figures.trade_off(result.table, name, utility=utility, attack=attack)) for attack in attacks]
+def _trade_offs(result: StudyResult, table: pl.DataFrame, name: str) -> tuple[list[plots.Plot], str]:
+    """The figures of utility against attacks, or why there are none."""
+    measured = table.filter(pl.col("mechanism") != ORIGINAL)
+    having = dict(measured.group_by("metric").agg(pl.col("mechanism").n_unique()).iter_rows())
+    attacks = [word for word in ATTACKS if word in having]
+    utilities = [word for word in UTILITIES if word in having]
+    if not result.spec.attacks or (attacks and utilities):
+        utility = max(utilities, key=lambda word: having[word], default="")  # the first of equals
+        return [
+            figures.trade_off(table, name, utility=utility, attack=attack, skipped=result.skipped) for attack in attacks
+        ], ""
+    wanted, found = ("attacks", ATTACKS) if not attacks else ("metrics", UTILITIES)
+    return [], f"No figure of utility against attacks: none of the {wanted} {', '.join(found)} was measured."
 
 
 def _rows(result: StudyResult, dataset: str, metric: str) -> list[dict[str, Any]]:
@@ -121,13 +131,6 @@ def _wanted(metric: str, metrics: Sequence[str] | None) -> bool:
     if metrics is not None:
         return metric in metrics
     return not metric.endswith(("sd", "_min", "_max", "_sum", ".min", ".max", ".sum"))
-
-
-def _json(figure: Any) -> str:
-    """Plotly's own JSON, safe inside a script element."""
-    text: str = figure.to_json()
-    json.loads(text)
-    return text.replace("<", "\\u003c")
 
 
 def _number(value: float | None, digits: int = 4) -> str:

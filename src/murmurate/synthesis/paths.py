@@ -143,6 +143,13 @@ def _walk(  # noqa: PLR0917
 
 
 @njit(cache=True)
+def _copy(cells: Integers, n: int, into: Integers, at: int) -> None:
+    """Copy the first `n` cells. Slices would make numba compile its messages about shapes, for seconds."""
+    for k in range(n):
+        into[at + k] = cells[k]
+
+
+@njit(cache=True)
 def _sample(  # noqa: PLR0917
     sources: Integers, destinations: Integers, sizes: Integers, shape: Shape, tables: Tables, how: tuple[int, int, int]
 ) -> tuple[Integers, Integers]:
@@ -152,7 +159,7 @@ def _sample(  # noqa: PLR0917
     cache = np.empty((n_cells, (2 * shape[2] + 1) ** 2), dtype=np.float32)
     slot_of = np.full(n_cells, -1, dtype=np.int64)
     used = np.empty(n_cells, dtype=np.int64)
-    n_used = 0
+    n_used = np.int64(0)  # a plain 0 is a type of its own to numba, for which `_walk` would be compiled again
     state = start_state(seed)
     lengths = np.empty(len(sources), dtype=np.int64)
     cells = np.empty(max(16, 12 * len(sources)), dtype=np.int64)
@@ -165,7 +172,7 @@ def _sample(  # noqa: PLR0917
         if destination != before:
             for k in range(n_used):
                 slot_of[used[k]] = -1
-            n_used = 0
+            n_used = np.int64(0)
             before = destination
         best_length = 0
         gap = longest
@@ -175,7 +182,7 @@ def _sample(  # noqa: PLR0917
             length, n_used = _walk(path, destination, most, cache, slot_of, used, n_used, state, shape, tables)
             if length > 1 and abs(length - sizes[trip]) < gap:
                 gap = abs(length - sizes[trip])
-                best[:length] = path[:length]
+                _copy(path, length, best, np.int64(0))
                 best_length = length
                 if gap == 0:
                     break
@@ -183,9 +190,9 @@ def _sample(  # noqa: PLR0917
             best_length = straight(best, sources[trip], destination, shape[1], shape[2])
         if filled + best_length > len(cells):
             grown = np.empty(2 * len(cells) + best_length, dtype=np.int64)
-            grown[:filled] = cells[:filled]
+            _copy(cells, filled, grown, np.int64(0))
             cells = grown
-        cells[filled : filled + best_length] = best[:best_length]
+        _copy(best, best_length, cells, filled)
         lengths[trip] = best_length
         filled += best_length
     return cells[:filled].copy(), lengths

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.core.space import Integers
 from murmurate.ingest.faults import Faults, Place
-from murmurate.ingest.instants import text_buffers
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def parse(column: pl.Series, place: Place, faults: Faults) -> Lines | None:
     if column.null_count():
         faults.add_rows("empty", column.is_null(), place, column=column.name)
         return None
-    starts, data = text_buffers(column)
+    starts, data = _text_buffers(column)
     pairs = np.empty((int(_most_pairs(data, starts)), 2))
     sizes, bad = _parse(data, starts, pairs)
     if bad.any():
@@ -45,6 +45,14 @@ def parse(column: pl.Series, place: Place, faults: Faults) -> Lines | None:
         return None
     points = pairs[: sizes.sum()]
     return Lines(sizes, points[:, 1].copy(), points[:, 0].copy())
+
+
+def _text_buffers(text: pl.Series) -> tuple[Integers, NDArray[np.uint8]]:
+    """Where each string starts (and the last one ends), and all their bytes."""
+    array = text.to_arrow().cast(pa.large_string())
+    _, offsets, data = array.buffers()
+    starts = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return starts, np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
 
 
 @njit(cache=True, nogil=True)

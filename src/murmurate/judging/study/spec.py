@@ -15,7 +15,7 @@ from murmurate.mechanisms import mechanism_class
 from murmurate.metrics import metric
 
 KINDS = ("tony900", "city", "file")
-READ_KEYS = ("layout", "columns", "time_zone", "local_zone", "time_unit", "encoding", "carry", "space", "strict")
+READ_KEYS = ("layout", "columns", "time_zone", "local_zone", "time_unit", "time_format", "encoding", "carry", "space", "strict")
 CLEAN_KEYS = ("day", "min_points", "min_duration_s", "sampled_trips")
 MAKE_KEYS = {
     "tony900": ("skaters", "seed"),

@@ -53,7 +53,7 @@ def _rejoin(  # noqa: PLR0917
 ) -> tuple[Integers, Integers]:
     new_offsets = np.zeros(len(trips) + 1, dtype=np.int64)
     entries = np.empty((1024, 3), dtype=np.int64)  # link, the driven link whose hour it takes, whether it is that link
-    used = 0
+    used = new_offsets[0]  # a plain 0 is a type of its own to numba, and `_put` would be compiled again for it
     for k in range(len(trips)):
         trip = trips[k]
         begin, end = offsets[trip], offsets[trip + 1]
@@ -62,14 +62,14 @@ def _rejoin(  # noqa: PLR0917
         origin, destination = first[k], last[k]
         goal = link_from[path[inner_begin]] if inner_begin < inner_end else link_from[destination]
         origin = _shorter(origin, goal, True, link_from, link_to, twin, table)
-        entries, used = _put(entries, used, origin, begin, origin == path[begin])
+        entries, used = _put(entries, used, origin, begin, np.int64(origin == path[begin]))
         entries, used = _route(entries, used, link_to[origin], goal, begin, link_to, out_offsets, out_links, table)
         if inner_begin < inner_end:
             at = inner_begin
             if entries[used - 1, 0] == path[at]:
                 at += 1
             for e in range(at, inner_end):
-                entries, used = _put(entries, used, path[e], e, 1)
+                entries, used = _put(entries, used, path[e], e, np.int64(1))
             start = link_to[path[inner_end - 1]]
             destination = _shorter(destination, start, False, link_from, link_to, twin, table)
             if entries[used - 1, 0] != destination:
@@ -77,7 +77,7 @@ def _rejoin(  # noqa: PLR0917
                     entries, used, start, link_from[destination], end - 1, link_to, out_offsets, out_links, table
                 )
         if entries[used - 1, 0] != destination:
-            entries, used = _put(entries, used, destination, end - 1, destination == path[end - 1])
+            entries, used = _put(entries, used, destination, end - 1, np.int64(destination == path[end - 1]))
         new_offsets[k + 1] = used
     return new_offsets, entries[:used].copy()
 
@@ -149,7 +149,7 @@ def _route(  # noqa: PLR0917
         if k < 0:
             break
         link = out_links[out_offsets[at] + table.hop[k]]
-        entries, used = _put(entries, used, link, source, 0)
+        entries, used = _put(entries, used, link, source, np.int64(0))
         at = link_to[link]
     return entries, used
 
@@ -158,7 +158,9 @@ def _route(  # noqa: PLR0917
 def _put(entries: Integers, used: int, link: int, source: int, same: int) -> tuple[Integers, int]:
     if used == len(entries):
         grown = np.empty((2 * used, 3), dtype=np.int64)
-        grown[:used] = entries
+        for k in range(used):  # a slice would bring numba's messages about shapes along, seconds of compilation
+            for column in range(3):
+                grown[k, column] = entries[k, column]
         entries = grown
     entries[used, 0], entries[used, 1], entries[used, 2] = link, source, same
     return entries, used + 1

@@ -19,13 +19,14 @@ from murmurate.mechanisms.dp_loc.moves_counts import counted_moves
 from murmurate.mechanisms.dp_loc.reading import ReadTrips
 from murmurate.mechanisms.dp_loc.settings import VARIANTS, Settings, variant_of
 from murmurate.mechanisms.dp_loc.tables import BY_CELL, BY_ZONE, MOVE_SHARES, Tables, shares_of
+from murmurate.papers import require_jax
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.frames import check_hours_and_day, check_unit
 from murmurate.synthesis.moves import Neighbourhood, reach_of
 
 if TYPE_CHECKING:
-    from murmurate.mechanisms.dp_loc.network_budget import NetworkBudget
     from murmurate.noise import Randomness
+    from murmurate.papers.dp_loc.network_budget import NetworkBudget
 
 MOST_BINS = 10_000_000
 """Cells times neighbours a table may have; of more, nearly all noisy counts would be noise, and 80 MB each."""
@@ -112,6 +113,8 @@ class DPLoc:
             positive("epochs", self.epochs, at_most=1000)
         check_hours_and_day(self.hours, self.day)
         self._check_space()
+        if self.settings().uses_networks:
+            require_jax(f"dp_loc with a network (variant {self.variant!r})")
 
     def _check_space(self) -> None:
         if not isinstance(self.space, Grid):
@@ -241,7 +244,7 @@ class DPLoc:
 
     def network_budget(self) -> NetworkBudget:
         """Noise of the trainings, where a network is trained."""
-        from murmurate.mechanisms.dp_loc.network_budget import budget_of
+        from murmurate.papers.dp_loc.network_budget import budget_of
 
         return budget_of(epsilon=self.epsilon, delta=self.delta, ends_share=self.ends_share, settings=self.settings())
 
@@ -256,7 +259,7 @@ class DPLoc:
                 "dp_loc trains no network with these settings and reads trips through noisy tables alone.",
                 "Use murmurate.fit or murmurate.release; asking.rounds.fitted runs it without a ledger.",
             )
-        from murmurate.mechanisms.dp_loc.network_fitting import fit_networks
+        from murmurate.papers.dp_loc.network_fitting import fit_networks
 
         return fit_networks(self, private, rng, checkpoint)
 

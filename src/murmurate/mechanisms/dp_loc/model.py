@@ -131,7 +131,7 @@ def ends_from_arrays(kind: str, arrays: Arrays) -> Ends:
     if kind == "counts":
         return CountedEnds(**{**arrays, "n": float(arrays["n"])})  # type: ignore[arg-type]
     if kind == "vae":
-        from murmurate.mechanisms.dp_loc.initialiser_vae import VAEEnds
+        from murmurate.papers.dp_loc.initialiser_vae import VAEEnds
 
         return VAEEnds(dict(arrays))
     raise InputError(f"the model's ends were learned by {kind!r}, which this version does not know.")
@@ -142,7 +142,7 @@ def router_from_arrays(kind: str, arrays: Arrays, around: Neighbourhood, hours: 
     if kind == "counts":
         return CountRouter.from_arrays(arrays, around, route)
     if kind in ("relative_net", "published_net"):
-        from murmurate.mechanisms.dp_loc.net_router import PublishedRouter, RelativeRouter
+        from murmurate.papers.dp_loc.net_router import PublishedRouter, RelativeRouter
 
         router = RelativeRouter if kind == "relative_net" else PublishedRouter
         return router.from_arrays(arrays, around, hours, route)

@@ -42,6 +42,11 @@ class Settings:
     ends_training: Training
     moves_training: Training
 
+    @property
+    def uses_networks(self) -> bool:
+        """Whether ends or moves are learned by a network."""
+        return self.initialiser == "vae" or self.next_cell == "net"
+
 
 AS_PUBLISHED = Settings(
     initialiser="vae",

@@ -78,7 +78,8 @@ def _scattered(  # noqa: PLR0917
     for trip in range(n):
         low, high, at = offsets[trip], offsets[trip + 1], out[trip]
         if not stays[trip]:
-            new_y[at : out[trip + 1]], new_x[at : out[trip + 1]] = y[low:high], x[low:high]
+            for k in range(low, high):  # no slices: numba would compile its messages about shapes, for seconds
+                new_y[at + k - low], new_x[at + k - low] = y[k], x[k]
             continue
         new_y[at], new_x[at] = first_y[trip], first_x[trip]
         for k in range(inner[trip]):
@@ -132,7 +133,8 @@ def _lengthened(  # noqa: PLR0917
     for trip in range(n):
         low, high = offsets[trip], offsets[trip + 1]
         if factor[trip] == 1.0:
-            new_y[out[trip] : out[trip + 1]], new_x[out[trip] : out[trip + 1]] = y[low:high], x[low:high]
+            for k in range(low, high):  # no slices, as above
+                new_y[out[trip] + k - low], new_x[out[trip] + k - low] = y[k], x[k]
             continue
         aside = np.sqrt(factor[trip] ** 2 - 1.0) / 2
         for at in range(low, high):

@@ -197,7 +197,7 @@ def search(  # noqa: PLR0917
             offsets_m[spot] = min(b.length_m[link], b.seg_start_m[s] + share * np.sqrt(square) * b.seg_scale[s])
             if found == k:
                 worst = min(worst, distances_m[k - 1])
-    return _both_ways(found, b, links, offsets_m, distances_m)
+    return _both_ways(np.int64(found), b, links, offsets_m, distances_m)
 
 
 @njit(cache=True, nogil=True)

@@ -36,13 +36,15 @@ def match_trips(  # noqa: PLR0917
     path = np.empty(max(64, 2 * len(x)), dtype=np.int64)
     path_part = np.empty(len(path), dtype=np.int64)
     path_time = np.empty(len(path))
-    used = 0
+    # np.int64: a plain 0 is a type of its own to numba, and every kernel that is given one is compiled again for it
+    zero = np.int64(0)
+    used = zero
     limit = len(chain.point) - 1
     for trip in range(len(offsets) - 1):
         first, last = offsets[trip], offsets[trip + 1]
         p = first
-        part = 0
-        n = 0
+        part = zero
+        n = zero
         skipped = 0
         first_skipped = first
         while p < last or skipped > 0:
@@ -57,7 +59,7 @@ def match_trips(  # noqa: PLR0917
                     chain.emission[n, j] = np.exp(-0.5 * (chain.away[n, j] / s.sigma_m) ** 2)
                 if n == 0:
                     _begin(chain)
-                    n = 1
+                    n = zero + 1
                     p += 1
                     continue
                 q = chain.point[n - 1]
@@ -78,7 +80,7 @@ def match_trips(  # noqa: PLR0917
             path, path_part, path_time = _room(path, path_part, path_time, used + pick_path(chain, n, roads, table))
             used = write_part(chain, n, part, s.back_m, time_s, roads, table, points, path, path_part, path_time, used)
             part += 1
-            n = 0
+            n = zero
             p = first_skipped if skipped > 0 else p
             skipped = 0
         path, path_part, path_time = _room(path, path_part, path_time, used + pick_path(chain, n, roads, table))

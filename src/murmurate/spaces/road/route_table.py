@@ -222,7 +222,7 @@ def _rows(  # noqa: PLR0917
     half = window // 2
     used = 0
     for u in range(first, last):
-        n = settle(g, u, -1, reach_s, cost, other, link_in, hop, done, touched, heap_cost, heap_node)
+        n = settle(g, u, np.int64(-1), reach_s, cost, other, link_in, hop, done, touched, heap_cost, heap_node)
         for i in range(n):
             v = touched[i]
             if not done[v]:

@@ -90,7 +90,7 @@ def costs_from(
     node = int(known_nodes(network, [start])[0])
     g = graph(network, by=by, cost=cost)
     work = workspace(network.n_nodes)
-    settle(g, node, -1, limit, *work)
+    settle(g, node, np.int64(-1), limit, *work)
     return np.where(work[4], work[0], np.inf)
 
 

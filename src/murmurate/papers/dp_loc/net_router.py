@@ -11,10 +11,10 @@ import numpy as np
 from numba import njit
 
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.dp_loc.networks import PublishedNet, RelativeNet
 from murmurate.mechanisms.dp_loc.protocols import Arrays
 from murmurate.mechanisms.dp_loc.settings import Route
-from murmurate.mechanisms.dp_loc.walks import walk_many
+from murmurate.papers.dp_loc.networks import PublishedNet, RelativeNet
+from murmurate.papers.dp_loc.walks import walk_many
 from murmurate.synthesis.moves import Neighbourhood
 from murmurate.synthesis.sequences import CellTrips
 from murmurate.synthesis.shortest import (

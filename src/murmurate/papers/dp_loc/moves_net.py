@@ -11,22 +11,22 @@ import numpy as np
 from murmurate.asking import Answer, Round
 from murmurate.core.space import Integers
 from murmurate.mechanisms.dp_loc.moves_counts import LEAST_SIMULATED, sizes_of
-from murmurate.mechanisms.dp_loc.net_router import PublishedRouter, RelativeRouter
-from murmurate.mechanisms.dp_loc.network_budget import CALIBRATED_SHARES
-from murmurate.mechanisms.dp_loc.networks import PublishedNet, RelativeNet
 from murmurate.mechanisms.dp_loc.protocols import Ends
 from murmurate.mechanisms.dp_loc.reading import Read
 from murmurate.mechanisms.dp_loc.settings import Route, Training
 from murmurate.mechanisms.dp_loc.tables import Tables
+from murmurate.papers.dp_loc.net_router import PublishedRouter, RelativeRouter
+from murmurate.papers.dp_loc.network_budget import CALIBRATED_SHARES
+from murmurate.papers.dp_loc.networks import PublishedNet, RelativeNet
+from murmurate.papers.training.optimise import Arrays
+from murmurate.papers.training.sampling import group_by_unit
+from murmurate.papers.training.stages import Stages
+from murmurate.papers.training.train import Plan, train
 from murmurate.synthesis.calibrate import calibrate
 from murmurate.synthesis.ends import Ends as CountedEnds
 from murmurate.synthesis.moves import MoveWeights, Neighbourhood, grams
 from murmurate.synthesis.sequences import CellTrips
 from murmurate.synthesis.zones import zones_of_equal_mass
-from murmurate.training.optimise import Arrays
-from murmurate.training.sampling import group_by_unit
-from murmurate.training.stages import Stages
-from murmurate.training.train import Plan, train
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from murmurate.training.ghost import Layer, Params
-from murmurate.training.optimise import Arrays
+from murmurate.papers.training.ghost import Layer, Params
+from murmurate.papers.training.optimise import Arrays
 
 Array = Any
 

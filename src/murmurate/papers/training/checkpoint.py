@@ -18,8 +18,8 @@ import numpy as np
 from murmurate.errors import InputError
 
 if TYPE_CHECKING:
-    from murmurate.training.optimise import Arrays
-    from murmurate.training.train import Plan
+    from murmurate.papers.training.optimise import Arrays
+    from murmurate.papers.training.train import Plan
 
 STATE = "state.npz"
 STEPS = "steps.json"

@@ -9,9 +9,9 @@ import pytest
 from murmurate import noise
 from murmurate.core.accounting import compose, solve_noise_multiplier
 from murmurate.errors import InputError, MurmurateError, ParameterError
-from murmurate.training import train as training
-from murmurate.training.noise_step import noisy_sum
-from murmurate.training.train import Plan, train
+from murmurate.papers.training import train as training
+from murmurate.papers.training.noise_step import noisy_sum
+from murmurate.papers.training.train import Plan, train
 from small_network import SmallNet, some_units
 
 NET = SmallNet()
@@ -33,8 +33,8 @@ def run(grouped, chosen, seed=1, **options):
 def mean_loss(params, grouped):
     import jax
 
-    from murmurate.training.ghost import plain_sum
-    from murmurate.training.sampling import chunks
+    from murmurate.papers.training.ghost import plain_sum
+    from murmurate.papers.training.sampling import chunks
 
     loss = jax.jit(lambda params, columns, weight: plain_sum(NET, params, columns, weight, jax.random.key(0))[1])
     total = 0.0

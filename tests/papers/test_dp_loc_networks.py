@@ -12,11 +12,12 @@ from murmurate.asking import budget as drawing
 from murmurate.core.accounting import compose
 from murmurate.core.events import Gaussian, PoissonGaussian
 from murmurate.errors import InputError
-from murmurate.mechanisms.dp_loc import DPLoc, moves_counts, moves_net, network_budget
-from murmurate.mechanisms.dp_loc.net_router import PublishedRouter, grouped_paths, inside
-from murmurate.mechanisms.dp_loc.network_budget import budget_of
-from murmurate.mechanisms.dp_loc.networks import PublishedNet
+from murmurate.mechanisms.dp_loc import DPLoc, moves_counts
 from murmurate.mechanisms.dp_loc.settings import VARIANTS
+from murmurate.papers.dp_loc import moves_net, network_budget
+from murmurate.papers.dp_loc.net_router import PublishedRouter, grouped_paths, inside
+from murmurate.papers.dp_loc.network_budget import budget_of
+from murmurate.papers.dp_loc.networks import PublishedNet
 from murmurate.synthesis.moves import Neighbourhood
 from murmurate.synthesis.shortest import Window, _tree_paths, cheapest_paths
 
@@ -78,7 +79,7 @@ def test_networks_and_tables_share_one_promise():
 @pytest.mark.parametrize("initialiser", ["vae", "counts"])
 def test_what_is_drawn_is_what_was_charged(monkeypatch, initialiser):
     """Every noisy step of a fit, counted: tables against Gaussian events, training steps against Poisson ones."""
-    from murmurate.training import train as training
+    from murmurate.papers.training import train as training
 
     asked = mechanism(variant="as_published", epochs=0.02, initialiser=initialiser)
     tables, steps = [], []

@@ -15,11 +15,11 @@ from murmurate.core import progress
 from murmurate.core.events import PoissonGaussian
 from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.errors import MurmurateError
-from murmurate.training.checkpoint import Checkpoint
-from murmurate.training.ghost import Network, clipped_sum
-from murmurate.training.noise_step import noisy_sum
-from murmurate.training.optimise import Arrays, Optimiser
-from murmurate.training.sampling import GRAMS_AT_ONCE, Grouped, chunks, poisson_sample
+from murmurate.papers.training.checkpoint import Checkpoint
+from murmurate.papers.training.ghost import Network, clipped_sum
+from murmurate.papers.training.noise_step import noisy_sum
+from murmurate.papers.training.optimise import Arrays, Optimiser
+from murmurate.papers.training.sampling import GRAMS_AT_ONCE, Grouped, chunks, poisson_sample
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness

@@ -13,12 +13,13 @@ from murmurate.asking import budget as drawing
 from murmurate.asking.kept_answers import load_answers
 from murmurate.core.events import Gaussian, PoissonGaussian
 from murmurate.errors import InputError
-from murmurate.mechanisms.dp_loc import DPLoc, moves_counts, network_budget, network_fitting
+from murmurate.mechanisms.dp_loc import DPLoc, moves_counts
 from murmurate.mechanisms.dp_loc import mechanism as dp_loc_mechanism
-from murmurate.mechanisms.dp_loc.network_budget import budget_of
 from murmurate.mechanisms.dp_loc.tables import BY_CELL, BY_ZONE, MOVE_SHARES
-from murmurate.training import train as training
-from murmurate.training.stages import Stages
+from murmurate.papers.dp_loc import network_budget, network_fitting
+from murmurate.papers.dp_loc.network_budget import budget_of
+from murmurate.papers.training import train as training
+from murmurate.papers.training.stages import Stages
 
 PRIVATE = city(40)
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from murmurate.core.space import Integers
-from murmurate.mechanisms.dp_loc.networks import cross_entropy, dense_start
-from murmurate.training.ghost import Layer, Params
-from murmurate.training.optimise import Arrays
+from murmurate.papers.dp_loc.networks import cross_entropy, dense_start
+from murmurate.papers.training.ghost import Layer, Params
+from murmurate.papers.training.optimise import Arrays
 
 Array = Any
 AT_ONCE = 2048

@@ -18,18 +18,18 @@ from murmurate.asking.clipping import clipped_sums, dense
 from murmurate.core.parameters import public_parameters
 from murmurate.core.trips import Trips
 from murmurate.mechanisms.dp_loc.ends_counts import ends_of, zones_of
-from murmurate.mechanisms.dp_loc.initialiser_vae import EndsVAE, VAEEnds
 from murmurate.mechanisms.dp_loc.model import DPLocModel, ends_from_arrays, router_from_arrays
 from murmurate.mechanisms.dp_loc.moves_counts import counted_moves
-from murmurate.mechanisms.dp_loc.moves_net import fit_published_moves, fit_relative_moves, plan_of
-from murmurate.mechanisms.dp_loc.network_budget import table_shares
 from murmurate.mechanisms.dp_loc.protocols import Arrays, Ends, Router
 from murmurate.mechanisms.dp_loc.reading import Read, read
 from murmurate.mechanisms.dp_loc.tables import BY_CELL, BY_ZONE, MOVE_SHARES
+from murmurate.papers.dp_loc.initialiser_vae import EndsVAE, VAEEnds
+from murmurate.papers.dp_loc.moves_net import fit_published_moves, fit_relative_moves, plan_of
+from murmurate.papers.dp_loc.network_budget import table_shares
+from murmurate.papers.training.sampling import group_by_unit
+from murmurate.papers.training.stages import Stages
+from murmurate.papers.training.train import Plan, train
 from murmurate.synthesis.frames import refuse_unbounded
-from murmurate.training.sampling import group_by_unit
-from murmurate.training.stages import Stages
-from murmurate.training.train import Plan, train
 
 if TYPE_CHECKING:
     from murmurate.mechanisms.dp_loc.mechanism import DPLoc

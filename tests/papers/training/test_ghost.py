@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from murmurate.mechanisms.dp_loc.initialiser_vae import EndsVAE
-from murmurate.mechanisms.dp_loc.networks import PublishedNet, RelativeNet
-from murmurate.training.ghost import clipped_sum, plain_sum
+from murmurate.papers.dp_loc.initialiser_vae import EndsVAE
+from murmurate.papers.dp_loc.networks import PublishedNet, RelativeNet
+from murmurate.papers.training.ghost import clipped_sum, plain_sum
 from small_network import SmallNet
 
 UNITS, GRAMS = 6, 5

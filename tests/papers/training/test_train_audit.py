@@ -8,10 +8,10 @@ import pytest
 from murmurate import noise
 from murmurate.attacks.audit import audit
 from murmurate.core.accounting import compose
-from murmurate.training import train as training
-from murmurate.training.noise_step import noisy_sum
-from murmurate.training.sampling import Grouped, group_by_unit
-from murmurate.training.train import Plan, train
+from murmurate.papers.training import train as training
+from murmurate.papers.training.noise_step import noisy_sum
+from murmurate.papers.training.sampling import Grouped, group_by_unit
+from murmurate.papers.training.train import Plan, train
 from small_network import SmallNet
 
 NET = SmallNet()
@@ -42,7 +42,7 @@ def outputs(side, n, rng):
 def canary_direction():
     import jax
 
-    from murmurate.training.ghost import plain_sum
+    from murmurate.papers.training.ghost import plain_sum
 
     start = NET.start(np.random.default_rng(1))
     fourth = {name: values[-1:][None] for name, values in neighbours()[1].columns.items()}

@@ -41,12 +41,9 @@ class Network(Protocol):
 
 
 def clipped_sum(
-    network: Network, params: Params, columns: Params, weight: Array, key: Array, *, clip: float, trusting: bool = False
+    network: Network, params: Params, columns: Params, weight: Array, key: Array, *, clip: float
 ) -> tuple[Params, Array, Array]:
-    """Sum over units of clipped gradients, the squared norms before clipping, and the summed loss.
-
-    `trusting` leaves out what is only needed where a norm is not finite: then the sum must not be used.
-    """
+    """Sum over units of clipped gradients, the squared norms before clipping, and the summed loss."""
     import jax
     import jax.numpy as jnp
 

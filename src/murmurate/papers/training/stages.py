@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurate.errors import InputError
-from murmurate.training.checkpoint import write_durably
+from murmurate.papers.training.checkpoint import write_durably
 
 FACTS = "facts.json"
 LOCK = "lock"

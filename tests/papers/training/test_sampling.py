@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from murmurate.noise import seeded
-from murmurate.training.sampling import WIDTHS, chunks, group_by_unit, poisson_sample
+from murmurate.papers.training.sampling import WIDTHS, chunks, group_by_unit, poisson_sample
 from small_network import some_units
 
 

@@ -1,0 +1,13 @@
+"""What only reproduces publications: their networks and how these are trained. Needs the extra `[papers]`."""
+
+from importlib.util import find_spec
+
+from murmurate.errors import MissingPart
+
+
+def require_jax(what: str) -> None:
+    """Refuse what trains or runs a network where jax is not installed."""
+    if find_spec("jax") is None:
+        raise MissingPart(
+            f"{what} needs jax, which is not installed; it comes with: pip install 'murmurate[papers]'. Nothing was spent."
+        )
