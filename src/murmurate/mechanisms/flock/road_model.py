@@ -14,9 +14,9 @@ from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import TIME, Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.mechanisms.flock.model import FlockModel
-from murmurate.mechanisms.flock.pace import SECOND_US, times_us
 from murmurate.mechanisms.flock.road_places import Kerbs
 from murmurate.mechanisms.flock.road_ways import Driven, Links, RoadWays, fit_ways
+from murmurate.mechanisms.flock.shapes import SECOND_US, times_us
 from murmurate.mechanisms.flock.tracks import Tracks
 from murmurate.spaces.road.geometry import points_along
 from murmurate.spaces.road.storage import load, save

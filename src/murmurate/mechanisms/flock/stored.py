@@ -14,8 +14,7 @@ from murmurate.errors import InputError
 from murmurate.mechanisms.flock.base_law import BaseLaw
 from murmurate.mechanisms.flock.ends_pool import EndsPool, Ways
 from murmurate.mechanisms.flock.fitting import Fitted
-from murmurate.mechanisms.flock.pace import Pace
-from murmurate.mechanisms.flock.shapes import Shapes
+from murmurate.mechanisms.flock.shapes import Pace, Shapes
 from murmurate.mechanisms.flock.tables import Zones
 from murmurate.mechanisms.flock.tracks import Frame
 from murmurate.spaces import parse

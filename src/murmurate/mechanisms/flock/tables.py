@@ -17,7 +17,7 @@ from murmurate.synthesis.sizes import n_rings_of, rings
 DIAMETERS = 18
 """Bins of diameter: the first up to SHORTEST_M, then each half as wide again."""
 SHORTEST_M = 60.0
-GROWTH = 1.5
+DIAMETER_GROWTH = 1.5
 APART_EDGES = (0.15, 0.4, 0.7, 0.9)
 """Distance of the ends over diameter."""
 LENGTH_EDGES = (1.03, 1.15, 1.4, 2.0, 3.5)
@@ -165,13 +165,13 @@ def table_bins(frame: Frame) -> dict[str, int]:
 
 def diameter_bin(diameter_m: Floats) -> Integers:
     """The bin of each diameter."""
-    growing = np.ceil(np.log(np.maximum(diameter_m, SHORTEST_M) / SHORTEST_M) / np.log(GROWTH)).astype(np.int64)
+    growing = np.ceil(np.log(np.maximum(diameter_m, SHORTEST_M) / SHORTEST_M) / np.log(DIAMETER_GROWTH)).astype(np.int64)
     return np.minimum(growing, DIAMETERS - 1)
 
 
 def diameter_middle_m() -> Floats:
     """A diameter that stands for each bin."""
-    edges = SHORTEST_M * GROWTH ** np.arange(DIAMETERS)
+    edges = SHORTEST_M * DIAMETER_GROWTH ** np.arange(DIAMETERS)
     return np.concatenate([[SHORTEST_M / 2], np.sqrt(edges[1:] * edges[:-1])])
 
 
