@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from murmurate.asking import Answer, Norm
 from murmurate.core.space import Floats, Integers
+from murmurate.mechanisms.flock.estimates import fit_pulls, log_weights
 from murmurate.mechanisms.flock.gravity import fit_gravity, placed
 from murmurate.mechanisms.flock.shapes import Shapes
 from murmurate.mechanisms.flock.tables import DIAMETERS, Parts, Zones, diameter_bin, end_bins, once_each, shared
-from murmurate.mechanisms.flock.tilt import fit_pulls, log_weights
 from murmurate.mechanisms.flock.tracks import End, Frame
 from murmurate.synthesis.ends import Ends, draw_within
 

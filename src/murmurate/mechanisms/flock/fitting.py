@@ -10,12 +10,11 @@ import numpy as np
 from murmurate.asking import STEPS, Answer, Norm
 from murmurate.core.space import Floats
 from murmurate.mechanisms.flock.base_law import BaseLaw
-from murmurate.mechanisms.flock.beliefs import believed, settled
 from murmurate.mechanisms.flock.ends_pool import EndsPool, gravity_pool, independent_pool
+from murmurate.mechanisms.flock.estimates import believed, fit_pulls, settled
 from murmurate.mechanisms.flock.rounds import Plan, shapes_weighed
 from murmurate.mechanisms.flock.shapes import Pace, Shapes, believed_shapes, fit_pace
 from murmurate.mechanisms.flock.tables import Zones, parts
-from murmurate.mechanisms.flock.tilt import fit_pulls
 from murmurate.mechanisms.flock.tracks import Frame
 from murmurate.synthesis.calibrate import correction, relative_middles, starting_weights
 from murmurate.synthesis.ends import Ends, believed_zone_hour, coarsen, filled, joint_of

@@ -14,13 +14,13 @@ from murmurate.core.parameters import whole
 from murmurate.core.trips import TIME, Trips
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.flock.ends_pool import EndsPool
+from murmurate.mechanisms.flock.estimates import log_weights, resample
 from murmurate.mechanisms.flock.fitting import Fitted
 from murmurate.mechanisms.flock.places import apart_again
 from murmurate.mechanisms.flock.rounds import CANDIDATES
 from murmurate.mechanisms.flock.shapes import times_us
 from murmurate.mechanisms.flock.stored import write
 from murmurate.mechanisms.flock.tables import parts
-from murmurate.mechanisms.flock.tilt import log_weights, resample
 from murmurate.mechanisms.flock.tracks import Tracks
 from murmurate.spaces.grid import Grid
 
