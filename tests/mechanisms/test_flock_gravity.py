@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from murmurate.asking import Answer
-from murmurate.mechanisms.flock.ends_pool import EndsPool, Ways
+from murmurate.mechanisms.flock.ends import EndsPool, Ways, fit_gravity, nearness, placed
 from murmurate.mechanisms.flock.estimates import believed, between_middles, resample
-from murmurate.mechanisms.flock.gravity import fit_gravity, nearness, placed
 from murmurate.mechanisms.flock.shapes import Shapes, believed_shapes, fit_pace
 from murmurate.mechanisms.flock.tables import APART_EDGES, DIAMETERS, FARS, LENGTH_EDGES, SHAPES, SPEEDS, diameter_bin
 from murmurate.mechanisms.flock.tracks import Frame

@@ -8,8 +8,7 @@ from math import pi
 import numpy as np
 
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.flock.ends_pool import EndsPool
-from murmurate.mechanisms.flock.gravity import fine_in, within
+from murmurate.mechanisms.flock.ends import EndsPool, fine_in, within
 from murmurate.mechanisms.flock.places import Flags, lengthened, scattered, smoothed
 from murmurate.mechanisms.flock.shapes import Shapes
 from murmurate.mechanisms.flock.tables import diameter_bin

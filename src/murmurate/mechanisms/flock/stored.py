@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from murmurate.errors import InputError
 from murmurate.mechanisms.flock.base_law import BaseLaw
-from murmurate.mechanisms.flock.ends_pool import EndsPool, Ways
+from murmurate.mechanisms.flock.ends import EndsPool, Ways
 from murmurate.mechanisms.flock.fitting import Fitted
 from murmurate.mechanisms.flock.shapes import Pace, Shapes
 from murmurate.mechanisms.flock.tables import Zones
