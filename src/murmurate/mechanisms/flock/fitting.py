@@ -9,7 +9,7 @@ import numpy as np
 
 from murmurate.asking import STEPS, Answer, Norm
 from murmurate.core.space import Floats
-from murmurate.mechanisms.flock.base_law import BaseLaw
+from murmurate.mechanisms.flock.base_model import BaseLaw
 from murmurate.mechanisms.flock.ends import EndsPool, gravity_pool, independent_pool
 from murmurate.mechanisms.flock.estimates import believed, fit_pulls, settled
 from murmurate.mechanisms.flock.rounds import Plan, shapes_weighed

@@ -13,10 +13,10 @@ import polars as pl
 from murmurate.core.parameters import whole
 from murmurate.core.trips import TIME, Trips
 from murmurate.errors import ParameterError
+from murmurate.mechanisms.flock.base_model import apart_again
 from murmurate.mechanisms.flock.ends import EndsPool
 from murmurate.mechanisms.flock.estimates import log_weights, resample
 from murmurate.mechanisms.flock.fitting import Fitted
-from murmurate.mechanisms.flock.places import apart_again
 from murmurate.mechanisms.flock.rounds import CANDIDATES
 from murmurate.mechanisms.flock.shapes import times_us
 from murmurate.mechanisms.flock.stored import write

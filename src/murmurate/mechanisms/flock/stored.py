@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurate.errors import InputError
-from murmurate.mechanisms.flock.base_law import BaseLaw
+from murmurate.mechanisms.flock.base_model import BaseLaw
 from murmurate.mechanisms.flock.ends import EndsPool, Ways
 from murmurate.mechanisms.flock.fitting import Fitted
 from murmurate.mechanisms.flock.shapes import Pace, Shapes
