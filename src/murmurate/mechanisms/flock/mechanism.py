@@ -13,9 +13,8 @@ from murmurate.asking.table import Answers
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.errors import ParameterError
-from murmurate.mechanisms.flock import stored
 from murmurate.mechanisms.flock.fitting import fit
-from murmurate.mechanisms.flock.model import FlockModel
+from murmurate.mechanisms.flock.model import FlockModel, read_model
 from murmurate.mechanisms.flock.road_model import fit_on_roads, read_road_model
 from murmurate.mechanisms.flock.road_places import grid_over
 from murmurate.mechanisms.flock.rounds import NoiseLevel, Plan, trips_needed
@@ -178,5 +177,5 @@ class Flock:
 
     def load(self, path: Path) -> FlockModel:
         """Read back a saved model."""
-        model = FlockModel(*stored.read(path))
+        model = FlockModel(*read_model(path))
         return read_road_model(path, model) if isinstance(self.space, RoadNetwork) else model
