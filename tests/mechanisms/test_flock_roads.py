@@ -14,9 +14,8 @@ from murmurate.asking.rounds import fitted
 from murmurate.attacks.audit import audit
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
-from murmurate.mechanisms.flock import Flock, fitting, road_ways
-from murmurate.mechanisms.flock.road_places import Kerbs, grid_over
-from murmurate.mechanisms.flock.road_ways import groups_of
+from murmurate.mechanisms.flock import Flock, fitting, road_model
+from murmurate.mechanisms.flock.roads import Kerbs, grid_over, groups_of
 from murmurate.mechanisms.flock.rounds import LINKS_SHARE
 from murmurate.spaces.grid import Grid
 from road_town import grid_town
@@ -34,7 +33,7 @@ def cars() -> Trips:
 def small_pools(monkeypatch):
     monkeypatch.setattr(fitting, "ENDS_POOL", (10_000, 10_000))
     monkeypatch.setattr(fitting, "POOL", (2_000, 2_000))
-    monkeypatch.setattr(road_ways, "POOL", 300)
+    monkeypatch.setattr(road_model, "POOL", 300)
 
 
 def mechanism(**options):

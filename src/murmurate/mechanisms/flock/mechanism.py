@@ -16,7 +16,7 @@ from murmurate.errors import ParameterError
 from murmurate.mechanisms.flock.fitting import fit
 from murmurate.mechanisms.flock.model import FlockModel, read_model
 from murmurate.mechanisms.flock.road_model import fit_on_roads, read_road_model
-from murmurate.mechanisms.flock.road_places import grid_over
+from murmurate.mechanisms.flock.roads import grid_over
 from murmurate.mechanisms.flock.rounds import NoiseLevel, Plan, trips_needed
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork

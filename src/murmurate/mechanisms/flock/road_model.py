@@ -1,4 +1,4 @@
-"""A fitted flock on a road network: the model of its cells, and the ways that take trips from street to street."""
+"""Fit and sample flock on a road network: trips are drawn on cells and then routed from street to street."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ import numpy as np
 import polars as pl
 from numba import njit
 
+from murmurate.asking import STEPS, Answer, Norm
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import TIME, Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.mechanisms.flock.model import FlockModel
-from murmurate.mechanisms.flock.road_places import Kerbs
-from murmurate.mechanisms.flock.road_ways import Driven, Links, RoadWays, fit_ways
+from murmurate.mechanisms.flock.roads import PITCH_M, Kerbs, Links, farthest_points, find_routes, walked_cells
 from murmurate.mechanisms.flock.shapes import SECOND_US, times_us
-from murmurate.mechanisms.flock.tracks import Tracks
+from murmurate.mechanisms.flock.tracks import Frame, Tracks
+from murmurate.spaces.road import RoadNetwork
 from murmurate.spaces.road.geometry import points_along
 from murmurate.spaces.road.storage import load, save
+from murmurate.synthesis.shrink import shrink
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from murmurate.mechanisms.flock.rounds import Plan
     from murmurate.noise import Randomness
 
@@ -32,6 +36,125 @@ SLOWEST = 2.0
 of speeds have some who do."""
 SHORT_STEP_M = 10.0
 """A trip that drives nowhere still moves this far, if it must have two different points."""
+ROUNDS = 4
+GROUPS = 4
+"""Of link groups of similar use, each believed by its own error."""
+POOL = 2000
+"""Trips driven in each round of calibration."""
+TURN = 0.35
+"""How far a round turns a cost towards what the table says."""
+MOST = 3.0
+"""Largest factor by which the use of a link makes it cheaper or dearer."""
+OUTSIDE = 2.0
+"""How much dearer roads are outside the cells a trip walks."""
+FIELDS = 8
+TASTE = 0.25
+"""Spread of what drivers think of a link, as a logarithm; each trip takes one of a few opinions."""
+ALTERNATIVES = 3
+QUICK = 0.1
+"""The share of links on which a metre costs less than a search expects of the straight line that is left."""
+VIA_DETOUR = 1.3
+LAST_TRIES = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Driven:
+    """The links of every trip; trip k drives `link[offsets[k]:offsets[k + 1]]`, from one kerb to another."""
+
+    offsets: Integers
+    link: Integers
+    ends: tuple[Integers, Floats, Integers, Floats]
+    """Link and share of it where each trip begins, and where it ends."""
+    length_m: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class RoadWays:
+    """A public network, and by how much its links are dearer or cheaper than their time says."""
+
+    network: RoadNetwork
+    factor: Floats
+    """[link]"""
+    kerbs: Kerbs
+
+    def drive(
+        self, tracks: Tracks, frame: Frame, generator: np.random.Generator, *, alternatives: int = ALTERNATIVES
+    ) -> Driven:
+        """Ways for these trips: between roads in the cells of their ends, mostly through the cells they walk."""
+        network = self.network
+        first = self.kerbs.draw(tracks.source, generator)
+        last = self._last(first, tracks, frame, generator)
+        offsets, links = network.out_links
+        taste = np.exp(TASTE * generator.standard_normal((FIELDS, network.n_links)))
+        opinion = generator.integers(0, FIELDS, (tracks.n, alternatives))
+        cost = network.time_s * self.factor * taste
+        per_m = np.quantile(cost / network.length_m, QUICK, axis=1)
+        found, path, length = find_routes(
+            (offsets, links, np.array(network.link_from), np.array(network.link_to)),
+            (*network.index.to_xy(network.node_lat, network.node_lng), per_m),
+            np.array(network.length_m), cost, walked_cells(network, frame),
+            (tracks.walks.offsets, tracks.walks.cells), frame.n_walked,
+            (self._node(first), self._via(tracks, frame), self._node(last)), opinion, tracks.length_m, OUTSIDE,
+        )  # fmt: skip
+        return Driven(found, path, (*self._place(first, generator), *self._place(last, generator)), length)
+
+    def _last(self, first: Integers, tracks: Tracks, frame: Frame, generator: np.random.Generator) -> Integers:
+        """Kerbs to end at: of a few, those about as far from the first ones as the trip should go."""
+        kerbs = self.kerbs
+        tried = np.column_stack([kerbs.draw(tracks.destination, generator) for _ in range(LAST_TRIES)])
+        y, x = frame.place(kerbs.lat, kerbs.lng)
+        apart = np.hypot(y[tried] - y[first][:, None], x[tried] - x[first][:, None])
+        return tried[np.arange(len(first)), np.abs(apart - tracks.apart_m[:, None]).argmin(axis=1)]
+
+    def _place(self, kerb: Integers, generator: np.random.Generator) -> tuple[Integers, Floats]:
+        """Somewhere on the piece of road that a kerb stands for."""
+        link = self.kerbs.link[kerb]
+        piece = np.minimum(PITCH_M / self.network.length_m[link], 1.0)
+        return link, np.clip(self.kerbs.share[kerb] + piece * (generator.random(len(kerb)) - 0.5), 0.0, 1.0)
+
+    def _node(self, kerb: Integers) -> Integers:
+        """The nearer end of the kerb's link."""
+        link = self.kerbs.link[kerb]
+        return np.asarray(np.where(self.kerbs.share[kerb] < 0.5, self.network.link_from[link], self.network.link_to[link]))
+
+    def _via(self, tracks: Tracks, frame: Frame) -> Integers:
+        """A node near where a trip is farthest off the line between its ends, where that is far; else -1."""
+        at, detour = farthest_points(tracks.y, tracks.x, tracks.offsets)
+        apart = tracks.apart_m
+        far = detour > np.maximum(VIA_DETOUR * apart, apart + 2.0 * frame.block)
+        via = np.full(tracks.n, -1, dtype=np.int64)
+        cell = frame.fine_at(tracks.y[at[far]], tracks.x[at[far]])
+        where = self.kerbs.instead[cell]
+        middle = (self.kerbs.offsets[where] + self.kerbs.offsets[where + 1]) // 2
+        via[far] = self._node(middle)
+        return via
+
+
+def fit_ways(
+    answer: Answer,
+    links: Links,
+    network: RoadNetwork,
+    frame: Frame,
+    draw: Callable[[int, np.random.Generator], Tracks],
+    *,
+    n: float,
+    norm: Norm,
+    generator: np.random.Generator,
+) -> RoadWays:
+    """Turn costs of links until driven trips show the noisy use of links. Reads nothing private."""
+    ways = RoadWays(network, np.ones(network.n_links), Kerbs.along(network, frame.grid))
+    believed = None
+    little = answer.deviation / 4
+    for _ in range(ROUNDS):
+        made = ways.drive(draw(POOL, generator), frame, generator, alternatives=1)
+        trip = np.repeat(np.arange(POOL), np.diff(made.offsets))
+        shown: Floats = np.asarray(links.use(trip, made.link, norm).table() * (n / (POOL * STEPS)), dtype=np.float64)
+        if believed is None:  # what driving by time alone would show, changed as far as the noise does not explain it
+            believed = shrink(answer.noisy, shown + 0.1, deviation=answer.deviation, groups=GROUPS)
+        ratio = (shown + little) / (believed + little)
+        factor = np.clip(ways.factor * (ratio**TURN)[links.group], 1 / MOST, MOST)
+        ways = replace(ways, factor=factor)
+    return ways
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from murmurate.asking.table import Answers, once
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError
 from murmurate.mechanisms.flock.estimates import believed, between_middles
-from murmurate.mechanisms.flock.road_ways import Links, ReadLinks, groups_of
+from murmurate.mechanisms.flock.roads import Links, ReadLinks, groups_of
 from murmurate.mechanisms.flock.shapes import pace_bins
 from murmurate.mechanisms.flock.tables import Zones, end_bins, once_each, parts, table_bins
 from murmurate.mechanisms.flock.tracks import End, Frame, Read, ReadEnds, ReadTracks, ReadUnits

@@ -1,123 +1,90 @@
-"""Ways on a public road network: the cheapest one through the cells a trip walks, at costs that show the noisy use of links."""
+"""Places along public roads, groups of links whose use is counted, and the search for routes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 
-from murmurate.asking import STEPS, Answer, Contributions, Norm, Part
+from murmurate.asking import Contributions, Norm, Part
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.flock.road_places import PITCH_M, Kerbs, walked_cells
 from murmurate.mechanisms.flock.tables import Parts, shared
-from murmurate.mechanisms.flock.tracks import Frame, Read, ReadTracks, Tracks
+from murmurate.mechanisms.flock.tracks import Frame, Read, ReadTracks
+from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork, match
-from murmurate.synthesis.shrink import shrink
+from murmurate.spaces.road.geometry import points_along
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
+PITCH_M = 25.0
+"""Metres of road that one place stands for."""
+CELL_M = 250.0
+MARGIN_M = 60.0
+"""A point that far from a road still belongs to it, so the box ends that far outside the network."""
 WORTH = 2.5
 """Links are told apart as finely as the mean count of a group stays this many deviations."""
 SMALLEST_SQUARE_M = 200.0
-ROUNDS = 4
-GROUPS = 4
-"""Of link groups of similar use, each believed by its own error."""
-POOL = 2000
-"""Trips driven in each round of calibration."""
-TURN = 0.35
-"""How far a round turns a cost towards what the table says."""
-MOST = 3.0
-"""Largest factor by which the use of a link makes it cheaper or dearer."""
-OUTSIDE = 2.0
-"""How much dearer roads are outside the cells a trip walks."""
-FIELDS = 8
-TASTE = 0.25
-"""Spread of what drivers think of a link, as a logarithm; each trip takes one of a few opinions."""
-ALTERNATIVES = 3
 NEAR = 0.05
 """A way whose length is this near to the wanted one ends the search for a better one."""
-QUICK = 0.1
-"""The share of links on which a metre costs less than a search expects of the straight line that is left."""
-VIA_DETOUR = 1.3
-LAST_TRIES = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Driven:
-    """The links of every trip; trip k drives `link[offsets[k]:offsets[k + 1]]`, from one kerb to another."""
+class Kerbs:
+    """Places on roads; those of fine cell c are `offsets[c]:offsets[c + 1]`, and `instead` names a cell with roads for each."""
 
-    offsets: Integers
     link: Integers
-    ends: tuple[Integers, Floats, Integers, Floats]
-    """Link and share of it where each trip begins, and where it ends."""
-    length_m: Floats
+    share: Floats
+    """How far along its link each place lies, 0 to 1."""
+    lat: Floats
+    lng: Floats
+    offsets: Integers
+    instead: Integers
+
+    @classmethod
+    def along(cls, network: RoadNetwork, grid: Grid) -> Kerbs:
+        """Every link but motorways that are not the only road in their cell, every few metres."""
+        from scipy.spatial import cKDTree
+
+        pieces = np.maximum(np.rint(network.length_m / PITCH_M), 1).astype(np.int64)
+        link = np.repeat(np.arange(network.n_links), pieces)
+        share = (np.arange(len(link)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + 0.5) / pieces[link]
+        lat, lng = points_along(network.shape_offsets, network.shape_lat, network.shape_lng, link, share)
+        cell = np.maximum(grid.locate(lat, lng), 0)
+        fast = network.road_class[link] == 1
+        other = np.bincount(cell[~fast], minlength=grid.n_cells)
+        keep = ~fast | (other[cell] == 0)
+        order = np.flatnonzero(keep)[np.argsort(cell[keep], kind="stable")]
+        counts = np.bincount(cell[keep], minlength=grid.n_cells)
+        have = np.flatnonzero(counts)
+        rows = np.column_stack(np.divmod(np.arange(grid.n_cells), grid.columns))
+        instead = have[cKDTree(rows[have]).query(rows)[1]]
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls(link[order], share[order], lat[order], lng[order], offsets, np.asarray(instead, dtype=np.int64))
+
+    def draw(self, cell: Integers, generator: np.random.Generator) -> Integers:
+        """A place in each of these fine cells, or in the nearest one that has a road."""
+        where = self.instead[cell]
+        size = self.offsets[where + 1] - self.offsets[where]
+        return np.asarray(self.offsets[where] + (generator.random(len(where)) * size).astype(np.int64))
 
 
-@dataclass(frozen=True, eq=False)
-class RoadWays:
-    """A public network, and by how much its links are dearer or cheaper than their time says."""
+def grid_over(network: RoadNetwork, most_cells: int) -> Grid:
+    """The public grid over a network's box on which ends, visits and flows are counted."""
+    south, north = float(network.shape_lat.min()), float(network.shape_lat.max())
+    west, east = float(network.shape_lng.min()), float(network.shape_lng.max())
+    lat_pad = MARGIN_M / 111_000
+    lng_pad = lat_pad / max(np.cos(np.radians((south + north) / 2)), 0.01)
+    box = (south - lat_pad, west - lng_pad, north + lat_pad, east + lng_pad)
+    cell_m = CELL_M
+    while (grid := Grid(*box, cell_m)).n_cells > most_cells:
+        cell_m *= 2
+    return grid
 
-    network: RoadNetwork
-    factor: Floats
-    """[link]"""
-    kerbs: Kerbs
 
-    def drive(
-        self, tracks: Tracks, frame: Frame, generator: np.random.Generator, *, alternatives: int = ALTERNATIVES
-    ) -> Driven:
-        """Ways for these trips: between roads in the cells of their ends, mostly through the cells they walk."""
-        network = self.network
-        first = self.kerbs.draw(tracks.source, generator)
-        last = self._last(first, tracks, frame, generator)
-        offsets, links = network.out_links
-        taste = np.exp(TASTE * generator.standard_normal((FIELDS, network.n_links)))
-        opinion = generator.integers(0, FIELDS, (tracks.n, alternatives))
-        cost = network.time_s * self.factor * taste
-        per_m = np.quantile(cost / network.length_m, QUICK, axis=1)
-        found, path, length = _drive(
-            (offsets, links, np.array(network.link_from), np.array(network.link_to)),
-            (*network.index.to_xy(network.node_lat, network.node_lng), per_m),
-            np.array(network.length_m), cost, walked_cells(network, frame),
-            (tracks.walks.offsets, tracks.walks.cells), frame.n_walked,
-            (self._node(first), self._via(tracks, frame), self._node(last)), opinion, tracks.length_m, OUTSIDE,
-        )  # fmt: skip
-        return Driven(found, path, (*self._place(first, generator), *self._place(last, generator)), length)
-
-    def _last(self, first: Integers, tracks: Tracks, frame: Frame, generator: np.random.Generator) -> Integers:
-        """Kerbs to end at: of a few, those about as far from the first ones as the trip should go."""
-        kerbs = self.kerbs
-        tried = np.column_stack([kerbs.draw(tracks.destination, generator) for _ in range(LAST_TRIES)])
-        y, x = frame.place(kerbs.lat, kerbs.lng)
-        apart = np.hypot(y[tried] - y[first][:, None], x[tried] - x[first][:, None])
-        return tried[np.arange(len(first)), np.abs(apart - tracks.apart_m[:, None]).argmin(axis=1)]
-
-    def _place(self, kerb: Integers, generator: np.random.Generator) -> tuple[Integers, Floats]:
-        """Somewhere on the piece of road that a kerb stands for."""
-        link = self.kerbs.link[kerb]
-        piece = np.minimum(PITCH_M / self.network.length_m[link], 1.0)
-        return link, np.clip(self.kerbs.share[kerb] + piece * (generator.random(len(kerb)) - 0.5), 0.0, 1.0)
-
-    def _node(self, kerb: Integers) -> Integers:
-        """The nearer end of the kerb's link."""
-        link = self.kerbs.link[kerb]
-        return np.asarray(np.where(self.kerbs.share[kerb] < 0.5, self.network.link_from[link], self.network.link_to[link]))
-
-    def _via(self, tracks: Tracks, frame: Frame) -> Integers:
-        """A node near where a trip is farthest off the line between its ends, where that is far; else -1."""
-        at, detour = _farthest(tracks.y, tracks.x, tracks.offsets)
-        apart = tracks.apart_m
-        far = detour > np.maximum(VIA_DETOUR * apart, apart + 2.0 * frame.block)
-        via = np.full(tracks.n, -1, dtype=np.int64)
-        cell = frame.fine_at(tracks.y[at[far]], tracks.x[at[far]])
-        where = self.kerbs.instead[cell]
-        middle = (self.kerbs.offsets[where] + self.kerbs.offsets[where + 1]) // 2
-        via[far] = self._node(middle)
-        return via
+def walked_cells(network: RoadNetwork, frame: Frame) -> Integers:
+    """The walked cell of the middle of each link."""
+    return frame.walked_at(*frame.place(*network.midpoint))
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,35 +143,8 @@ def groups_of(network: RoadNetwork, n: float, deviation: float) -> Integers:
         side *= sqrt(2.0)
 
 
-def fit_ways(
-    answer: Answer,
-    links: Links,
-    network: RoadNetwork,
-    frame: Frame,
-    draw: Callable[[int, np.random.Generator], Tracks],
-    *,
-    n: float,
-    norm: Norm,
-    generator: np.random.Generator,
-) -> RoadWays:
-    """Turn costs of links until driven trips show the noisy use of links. Reads nothing private."""
-    ways = RoadWays(network, np.ones(network.n_links), Kerbs.along(network, frame.grid))
-    believed = None
-    little = answer.deviation / 4
-    for _ in range(ROUNDS):
-        made = ways.drive(draw(POOL, generator), frame, generator, alternatives=1)
-        trip = np.repeat(np.arange(POOL), np.diff(made.offsets))
-        shown: Floats = np.asarray(links.use(trip, made.link, norm).table() * (n / (POOL * STEPS)), dtype=np.float64)
-        if believed is None:  # what driving by time alone would show, changed as far as the noise does not explain it
-            believed = shrink(answer.noisy, shown + 0.1, deviation=answer.deviation, groups=GROUPS)
-        ratio = (shown + little) / (believed + little)
-        factor = np.clip(ways.factor * (ratio**TURN)[links.group], 1 / MOST, MOST)
-        ways = replace(ways, factor=factor)
-    return ways
-
-
 @njit(cache=True, nogil=True)
-def _farthest(y: Floats, x: Floats, offsets: Integers) -> tuple[Integers, Floats]:
+def farthest_points(y: Floats, x: Floats, offsets: Integers) -> tuple[Integers, Floats]:
     """For each trip the point with the longest way over it from end to end, and that way."""
     n = len(offsets) - 1
     at, most = np.zeros(n, dtype=np.int64), np.zeros(n)
@@ -219,7 +159,7 @@ def _farthest(y: Floats, x: Floats, offsets: Integers) -> tuple[Integers, Floats
 
 
 @njit(cache=True, nogil=True)
-def _drive(  # noqa: PLR0917
+def find_routes(  # noqa: PLR0917
     graph: tuple[Integers, Integers, Integers, Integers],
     ahead: tuple[Floats, Floats, Floats],
     length_m: Floats,
