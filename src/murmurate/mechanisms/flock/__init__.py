@@ -1,5 +1,181 @@
-"""flock: our own synthesiser."""
+"""flock: synthetic trips from few noisy tables, weighed until they show all of them."""
 
-from murmurate.mechanisms.flock.mechanism import Flock
+from __future__ import annotations
 
-__all__ = ["Flock"]
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from murmurate.asking import Budget, Facts, Round
+from murmurate.asking.table import Answers
+from murmurate.core.guarantee import DP, Unit
+from murmurate.core.parameters import one_of, positive, share, whole
+from murmurate.errors import ParameterError
+from murmurate.mechanisms.flock.fitting import fit
+from murmurate.mechanisms.flock.model import FlockModel, read_model
+from murmurate.mechanisms.flock.road_model import fit_on_roads, read_road_model
+from murmurate.mechanisms.flock.roads import grid_over
+from murmurate.mechanisms.flock.rounds import NoiseLevel, Plan, trips_needed
+from murmurate.spaces.grid import Grid
+from murmurate.spaces.road import RoadNetwork
+
+if TYPE_CHECKING:
+    from murmurate.noise import Randomness
+
+MOST_CELLS = 200_000
+"""Of the grid; beyond that a table of ends is all noise for any data of one city."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flock:
+    """Learns where, when, how far and along which ways trips go in a public box, and draws new ones.
+
+    Guarantee
+        `delta=0`: epsilon-differential privacy; otherwise (epsilon, delta). For one unit, add or remove: a trip, or at most
+        `max_trips` trips of a person's day or of a person. Private trips are read by noisy tables alone, whose shares of the
+        budget add up to the whole; drawing trips reads nothing private. The box, the cells and all parameters are public.
+
+    >>> mechanism = Flock(epsilon=1.0, space=Grid(60.1, 24.8, 60.3, 25.1, 500))
+    >>> mechanism.guarantee().epsilon, mechanism.guarantee().delta, mechanism.guarantee().unit.name
+    (1.0, 0.0, 'trip')
+    """
+
+    name: ClassVar[str] = "flock"
+    needs: ClassVar[frozenset[str]] = frozenset({"coordinates"})
+    emits: ClassVar[tuple[str, ...]] = ("datetime", "hour", "lat", "lng", "cell", "link")
+    paired: ClassVar[bool] = False
+    local: ClassVar[bool] = False
+    example: ClassVar[dict[str, Any]] = {"epsilon": 2.0, "space": "grid", "n_out": 1000}
+
+    epsilon: float
+    space: Grid | RoadNetwork
+    """A public box of cells, or a public road network, on whose streets trips then begin, go and end."""
+    delta: float = 0.0
+    """0 for pure epsilon (Laplace noise, best for few trips); 1e-6, say, for Gaussian noise, best for many trips with hours."""
+    unit: str = "trip"
+    max_trips: int | None = None
+    """Trips read of each person or person-day; needed where the unit is not the trip."""
+    n_out: int | None = None
+    """Trips to release; None: a noisy count of what was read."""
+    hours: int = 24
+    """Parts of the day that are told apart; 1 to learn no time of day. Trips without times always have 1."""
+    max_speed_kmh: float = 100.0
+    """Public speed limit that says how far a step may go."""
+    slot_s: int = 60
+    """Seconds between two places of a trip that count as one step."""
+    max_cells: int = 100
+    day: str = "2000-01-03"
+    """The fictional day that released times carry."""
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon, at_most=100)
+        share("delta", self.delta, closed=True)
+        if self.delta >= 0.5:
+            raise ParameterError(f"delta must be far below 1 over the number of units; got {self.delta!r}.")
+        one_of("unit", self.unit, ("trip", "user_day", "user"))
+        for name in ("n_out", "max_trips"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name))
+        if (self.max_trips is None) != (self.unit == "trip"):
+            raise ParameterError(
+                f"max_trips says how many trips of each {self.unit} are read: give it for unit user_day or user, and leave "
+                f"it out for unit trip; got unit={self.unit!r} and max_trips={self.max_trips!r}."
+            )
+        positive("max_speed_kmh", self.max_speed_kmh)
+        whole("slot_s", self.slot_s, at_most=3600)
+        whole("max_cells", self.max_cells, at_least=2, at_most=1000)
+        if isinstance(self.hours, bool) or self.hours not in (1, 2, 3, 4, 6, 8, 12, 24):
+            raise ParameterError(f"hours must divide the day (1, 2, 3, 4, 6, 8, 12 or 24); got {self.hours!r}.")
+        try:
+            date.fromisoformat(self.day)
+        except (TypeError, ValueError):
+            raise ParameterError(f"day must be a date such as 2000-01-03; got {self.day!r}.") from None
+        if not isinstance(self.space, Grid | RoadNetwork):
+            raise ParameterError(
+                "flock works in a public box or on public roads: give space=Grid(...), --space "
+                f"grid:SOUTH,WEST,NORTH,EAST:CELL_M or --space road:FILE; got {self.space!r}."
+            )
+        if not 2 <= self.grid.n_cells <= MOST_CELLS:
+            raise ParameterError(
+                f"flock takes grids of 2 to {MOST_CELLS:,} cells; this one has {self.grid.n_cells:,}. Change cell_m."
+            )
+
+    # -- the promise ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The cells on which trips are counted: those given, or ones laid over the box of the roads."""
+        return self.space if isinstance(self.space, Grid) else grid_over(self.space, MOST_CELLS)
+
+    def budget(self) -> Budget:
+        """The whole promise; every table gets a share of it."""
+        return Budget(epsilon=self.epsilon, delta=self.delta)
+
+    def _noise(self) -> NoiseLevel:
+        return NoiseLevel(self.budget(), limit=float(self.max_trips or 1))
+
+    def bounds(self) -> Unit:
+        """The unit and its public bound."""
+        return Unit(name=self.unit, max_trips=self.max_trips)  # type: ignore[arg-type]
+
+    def guarantee(self) -> DP:
+        """(epsilon, delta) for the unit; all tables together are one event, because their parts add up to it exactly."""
+        return DP(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            unit=self.bounds(),
+            assumptions=(
+                "the box, the cells and all parameters are public and were not chosen by looking at these data",
+                "noise is drawn from a secure stream",
+            ),
+            events=self.budget().events,
+        )
+
+    def statement(self) -> tuple[str, ...]:
+        roads = () if isinstance(self.space, Grid) else (f"They follow a public road network ({self.space.spec()}).",)
+        return (
+            f"These are synthetic trips in a public box ({self.grid.describe().rstrip('.')}): no row belongs to a person.",
+            *roads,
+            "They were drawn from noisy tables of ends, distances, visits, pairs and, where trips had times, hours and speeds.",
+            f"Times are plausible only: hours and speeds were learned, the day ({self.day}) is fictional.",
+            "Single routes and rare places are made up. What many trips share is meant to be kept and is not hidden.",
+        )
+
+    def expected_error(self) -> str:
+        deviation = self._noise().deviation(0.2)
+        return (
+            f"A table with a fifth of the budget carries noise of about {deviation:.0f} trips a bin: below about "
+            f"{trips_needed(self._noise()):,.0f} trips in the box nothing is released, and places that fewer than "
+            f"{2 * deviation:.0f} trips visit are not told from their surroundings."
+        )
+
+    # -- asking and learning -------------------------------------------------------------------------------------------
+
+    def ask(self, answers: Answers, facts: Facts) -> Round | None:
+        """The next round of tables, from public parameters and earlier answers."""
+        return self._plan(answers, facts).ask()
+
+    def model(self, answers: Answers, facts: Facts, rng: Randomness) -> FlockModel:
+        """The model that the answers make; it can be sampled for free."""
+        plan = self._plan(answers, facts)
+        cells = FlockModel(fit(plan, rng), facts.time_zone, self.day)
+        return cells if self._network is None else fit_on_roads(cells, plan, rng, self.slot_s)
+
+    @property
+    def _network(self) -> RoadNetwork | None:
+        return self.space if isinstance(self.space, RoadNetwork) else None
+
+    def _plan(self, answers: Answers, facts: Facts) -> Plan:
+        timed = facts.has_time or "hour" in facts.carries
+        return Plan(
+            grid=self.grid, network=self._network, hours=self.hours if timed else 1, timed=facts.has_time,
+            max_cells=self.max_cells, slot_s=self.slot_s, max_speed_kmh=self.max_speed_kmh, budget=self.budget(),
+            limit=float(self.max_trips or 1), answers=answers,
+        )  # fmt: skip
+
+    def load(self, path: Path) -> FlockModel:
+        """Read back a saved model."""
+        model = FlockModel(*read_model(path))
+        return read_road_model(path, model) if isinstance(self.space, RoadNetwork) else model
