@@ -19,7 +19,7 @@ def rng():
 
 
 def mass():
-    made = rng().random(FRAME.n_walked) ** 3 + 0.01
+    made = rng().random(FRAME.n_coarse) ** 3 + 0.01
     return made / made.sum()
 
 
@@ -36,10 +36,10 @@ def test_gravity_keeps_masses_and_distances():
     share = np.bincount(diameter_bin(apart_m), minlength=DIAMETERS) / len(apart_m)
     gravity = fit_gravity(FRAME, mass(), share)
     first, last = gravity.sample(apart_m, rng())
-    ends = np.bincount(np.concatenate([first, last]), minlength=FRAME.n_walked) / (2 * len(first))
+    ends = np.bincount(np.concatenate([first, last]), minlength=FRAME.n_coarse) / (2 * len(first))
     assert np.abs(ends - mass()).sum() < 0.08
     rows, columns = first // FRAME.columns - last // FRAME.columns, first % FRAME.columns - last % FRAME.columns
-    cells_m = np.hypot(rows, columns) * FRAME.walked_m
+    cells_m = np.hypot(rows, columns) * FRAME.coarse_m
     assert cells_m[apart_m > 1_000].min() > 1_000
     assert cells_m[apart_m < 1_000].max() < 1_500
 
@@ -112,8 +112,8 @@ def test_beliefs_lie_nearer_than_the_noise_and_keep_the_total():
 
 
 def test_density_between_middles_goes_evenly():
-    walked = np.tile(np.arange(FRAME.columns, dtype=float), FRAME.rows)
-    fine = between_middles(walked, FRAME).reshape(FRAME.grid.rows, -1)
+    coarse = np.tile(np.arange(FRAME.columns, dtype=float), FRAME.rows)
+    fine = between_middles(coarse, FRAME).reshape(FRAME.grid.rows, -1)
     assert (np.diff(fine, axis=1) >= 0).all() and (np.diff(fine, axis=0) == 0).all()
 
 

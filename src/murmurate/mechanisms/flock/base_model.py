@@ -34,9 +34,9 @@ class BaseLaw:
     sizes: Sizes | None
     """None where sizes follow from lengths."""
     visits: Floats
-    """[walked cell]"""
+    """[coarse cell]"""
     inside: Floats
-    """[fine cell] where in a walked cell a trip passes."""
+    """[fine cell] where in a coarse cell a trip passes."""
     shapes: Shapes
     repeats: Floats
     """[diameter bin] share of trips that repeat a point."""
@@ -60,10 +60,10 @@ class BaseLaw:
             first, last = (ways.first_y, ways.first_x), (ways.last_y, ways.last_x)
             apart_m = np.hypot(last[0] - first[0], last[1] - first[1]) * frame.grid.cell_m
             diameter_m, length_m = ways.diameter_m, ways.length_m
-        start, stop = frame.walked_of(source), frame.walked_of(destination)
+        start, stop = frame.coarse_of(source), frame.coarse_of(destination)
         size = self._size(start, stop, hour, length_m, generator)
         # with sizes counted, detours are walked until the size is right; without them they need somewhere to turn
-        turns = (diameter_m > np.maximum(1.3 * apart_m, 1.5 * frame.walked_m)) & (not self.counted)
+        turns = (diameter_m > np.maximum(1.3 * apart_m, 1.5 * frame.coarse_m)) & (not self.counted)
         turning = self._turning(first, last, diameter_m, turns, generator)
         stays = (start == stop) & ~turns & ((size == 1) if self.counted else True)
         walks = self._walk(start, stop, turning, turns, stays, size, hour, generator)
@@ -88,7 +88,7 @@ class BaseLaw:
         """Cells a trip should visit."""
         if self.sizes is not None:
             return self.sizes.sample(start, stop, hour, generator)
-        cells = np.floor(length_m / (cells_long(self.frame.stride) * self.frame.walked_m) + generator.random(len(start)))
+        cells = np.floor(length_m / (cells_long(self.frame.stride) * self.frame.coarse_m) + generator.random(len(start)))
         return 1 + np.minimum(cells.astype(np.int64), self.frame.max_cells)
 
     def _near(  # noqa: PLR0917
@@ -102,7 +102,7 @@ class BaseLaw:
     ) -> tuple[tuple[Floats, Floats], Floats, Floats]:
         """For trips that stay: a diameter first, then their second end as near as that says, then a length."""
         which = np.flatnonzero(stays)
-        wide, apart_m, long_m = self.shapes.within(len(which), 1.2 * self.frame.walked_m, generator)
+        wide, apart_m, long_m = self.shapes.within(len(which), 1.2 * self.frame.coarse_m, generator)
         north, east = last[0][which] - first[0][which], last[1][which] - first[1][which]
         scale = apart_m / self.frame.grid.cell_m / np.maximum(np.hypot(north, east), 1e-9)
         moved = last[0].copy(), last[1].copy()
@@ -120,7 +120,7 @@ class BaseLaw:
         turns: Flags,
         generator: np.random.Generator,
     ) -> Integers:
-        """A walked cell about the wanted diameter away, for trips that go further than their ends lie apart."""
+        """A coarse cell about the wanted diameter away, for trips that go further than their ends lie apart."""
         chosen = np.full(len(turns), -1, dtype=np.int64)
         which = np.flatnonzero(turns)
         if len(which):

@@ -31,12 +31,12 @@ class Gravity:
 
     frame: Frame
     pull: Floats
-    """[walked cell]"""
+    """[coarse cell]"""
     near: Floats
     """[bin of distance, rows between, columns between] share of places in two such cells that lie that far apart."""
 
     def sample(self, apart_m: Floats, generator: np.random.Generator) -> tuple[Integers, Integers]:
-        """Two walked cells for each distance."""
+        """Two coarse cells for each distance."""
         bins = diameter_bin(apart_m)
         reached = Lying(self.near).around(self.pull, self.frame)
         cumulative = np.cumsum(reached * self.pull, axis=1)
@@ -56,7 +56,7 @@ class Gravity:
 
 
 def fit_gravity(frame: Frame, mass: Floats, apart: Floats) -> Gravity:
-    """Pulls under which ends lie as `mass` says [walked cell] when distances are as `apart` says [bin]."""
+    """Pulls under which ends lie as `mass` says [coarse cell] when distances are as `apart` says [bin]."""
     near = nearness(frame)
     wanted = np.maximum(mass, 0.0) / max(float(mass.sum()), 1e-12)
     share = np.maximum(apart, 0.0) / max(float(apart.sum()), 1e-12)
@@ -81,7 +81,7 @@ def nearness(frame: Frame) -> Floats:
     right = np.arange(1 - frame.columns, frame.columns)[:, None] + values
     weight = np.outer(counts, counts) / counts.sum() ** 2
     for row in range(len(down)):
-        bins = diameter_bin(np.hypot(down[row][:, None, None], right.T[None, :, :]).ravel() * frame.walked_m)
+        bins = diameter_bin(np.hypot(down[row][:, None, None], right.T[None, :, :]).ravel() * frame.coarse_m)
         flat = bins * len(right) + np.tile(np.arange(len(right)), len(values) ** 2)
         near[:, row] = np.bincount(
             flat, weights=np.repeat(weight.ravel(), len(right)), minlength=DIAMETERS * len(right)
@@ -130,7 +130,7 @@ def _seconds(  # noqa: PLR0917
 def placed(  # noqa: PLR0917
     frame: Frame, inside: Floats, first: Integers, last: Integers, apart_m: Floats, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Places in two walked cells, about as far apart as wanted: by fine density, or around the first where both are near."""
+    """Places in two coarse cells, about as far apart as wanted: by fine density, or around the first where both are near."""
     apart = apart_m / frame.grid.cell_m
     y, x = within(frame, fine_in(frame, inside, first, generator), generator)
     end_y, end_x = y.copy(), x.copy()
@@ -146,7 +146,7 @@ def placed(  # noqa: PLR0917
         to_y, to_x = np.clip(to_y, 0.0, frame.top[0]), np.clip(to_x, 0.0, frame.top[1])
         have = np.hypot(to_y - y[open_], to_x - x[open_])
         off = np.abs(np.log(np.maximum(have, 1e-6) / np.maximum(far, 1e-6)))
-        off += np.where(outside, 10.0, 0.0) + np.where(frame.walked_at(to_y, to_x) != last[open_], 5.0, 0.0)
+        off += np.where(outside, 10.0, 0.0) + np.where(frame.coarse_at(to_y, to_x) != last[open_], 5.0, 0.0)
         better = off < best[open_]
         which = open_[better]
         end_y[which], end_x[which], best[which] = to_y[better], to_x[better], off[better]
@@ -163,17 +163,17 @@ def within(frame: Frame, fine: Integers, generator: np.random.Generator) -> tupl
     return row + height * generator.random(len(fine)), column + width * generator.random(len(fine))
 
 
-def fine_in(frame: Frame, inside: Floats, walked: Integers, generator: np.random.Generator) -> Integers:
-    """A fine cell of each walked cell, by what the noisy ends say about the fine cells."""
+def fine_in(frame: Frame, inside: Floats, coarse: Integers, generator: np.random.Generator) -> Integers:
+    """A fine cell of each coarse cell, by what the noisy ends say about the fine cells."""
     if frame.block == 1:
-        return walked
-    of_fine = frame.walked_of(np.arange(frame.grid.n_cells))
+        return coarse
+    of_fine = frame.coarse_of(np.arange(frame.grid.n_cells))
     order = np.argsort(of_fine, kind="stable")
     mass = np.cumsum(inside[order])
-    bounds = np.searchsorted(of_fine[order], np.arange(frame.n_walked + 1))
+    bounds = np.searchsorted(of_fine[order], np.arange(frame.n_coarse + 1))
     before = np.concatenate([[0.0], mass])[bounds]
-    at = before[walked] + generator.random(len(walked)) * (before[walked + 1] - before[walked])
-    return order[np.clip(np.searchsorted(mass, at, side="right"), bounds[walked], bounds[walked + 1] - 1)]
+    at = before[coarse] + generator.random(len(coarse)) * (before[coarse + 1] - before[coarse])
+    return order[np.clip(np.searchsorted(mass, at, side="right"), bounds[coarse], bounds[coarse + 1] - 1)]
 
 
 END_TABLES = ("pairs", "pairs_hour", "source_hour", "destination_hour")
@@ -268,10 +268,10 @@ def gravity_pool(  # noqa: PLR0917
 
     `inside` is the belief about ends by fine cell, `hours` that about [zone, hour] of either end.
     """
-    walked: Floats = np.bincount(
-        frame.walked_of(np.arange(frame.grid.n_cells)), weights=inside, minlength=frame.n_walked
+    coarse: Floats = np.bincount(
+        frame.coarse_of(np.arange(frame.grid.n_cells)), weights=inside, minlength=frame.n_coarse
     ).astype(float)
-    gravity = fit_gravity(frame, walked, shapes.apart(generator))
+    gravity = fit_gravity(frame, coarse, shapes.apart(generator))
     diameter_m, apart_m, length_m = shapes.draw(size, generator)
     first, last = gravity.sample(apart_m, generator)
     first_y, first_x, last_y, last_x = placed(frame, inside, first, last, apart_m, generator)
@@ -286,7 +286,7 @@ def gravity_pool(  # noqa: PLR0917
     extra = {}
     if "ends" in answers:
         both, owner = np.column_stack([source, destination]).ravel(), np.repeat(np.arange(size, dtype=np.int64), 2)
-        extra["ends"] = (shared(frame.walked_of(both), owner, frame.n_walked, norm), answers["ends"])
+        extra["ends"] = (shared(frame.coarse_of(both), owner, frame.n_coarse, norm), answers["ends"])
     weight = _weights(End(source, destination, hour), extra, answers, frame, zones, n)
     ways = Ways(first_y, first_x, last_y, last_x, diameter_m, length_m)
     order = np.lexsort((diameter_m, hour, zones.at(destination, zones.pairs), zones.at(source, zones.pairs)))

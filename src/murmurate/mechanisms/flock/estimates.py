@@ -45,7 +45,7 @@ def believed(answer: Answer, rows: int, columns: int, prior: Floats | None = Non
 
 
 def settled(answers: Mapping[str, Answer], frame: Frame) -> dict[str, Answer]:
-    """The answers, with beliefs in place of the noisy visits and ends of walked cells, and what error is left in them."""
+    """The answers, with beliefs in place of the noisy visits and ends of coarse cells, and what error is left in them."""
     visits = believed(answers["visits"], frame.rows, frame.columns)
     ends = believed(answers["ends"], frame.rows, frame.columns, visits)
     return {
@@ -55,12 +55,12 @@ def settled(answers: Mapping[str, Answer], frame: Frame) -> dict[str, Answer]:
     }
 
 
-def between_middles(walked: Floats, frame: Frame) -> Floats:
-    """[fine cell] what lies there if density changes evenly from the middle of one walked cell to that of the next."""
+def between_middles(coarse: Floats, frame: Frame) -> Floats:
+    """[fine cell] what lies there if density changes evenly from the middle of one coarse cell to that of the next."""
     grid, block = frame.grid, frame.block
     rows, columns = (np.arange(size) + 0.5 for size in (frame.rows, frame.columns))
     north, east = ((np.arange(size) + 0.5) / block for size in (grid.rows, grid.columns))
-    table = walked.reshape(frame.rows, frame.columns)
+    table = coarse.reshape(frame.rows, frame.columns)
     along = np.stack([np.interp(east, columns, row) for row in table])
     return np.stack([np.interp(north, rows, column) for column in along.T], axis=1).ravel()
 

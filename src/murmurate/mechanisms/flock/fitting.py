@@ -75,7 +75,7 @@ def fit(plan: Plan, rng: Randomness) -> Fitted:
     law = _calibrated(law, answers, plan.norm, n, pool if law.counted else min(pool, COARSE_POOL), generator)
     tilted: tuple[str, ...] = TILTED
     if law.counted:
-        tilted = COUNTED_TILTED + (SHAPES if shapes_weighed(n, frame.n_walked, plan.noise) else ())
+        tilted = COUNTED_TILTED + (SHAPES if shapes_weighed(n, frame.n_coarse, plan.noise) else ())
     names = [name for name in tilted if name in answers]
     shown = parts(names, law.draw(pool, generator), frame, zones, plan.norm)
     pulls = fit_pulls(shown, answers, n, pool)
@@ -90,7 +90,7 @@ def _base_law(  # noqa: PLR0917
     drawn_ends = ends.sample(DRAWN_ENDS, generator)
     source, destination, hour = drawn_ends.source, drawn_ends.destination, drawn_ends.hour
     n_rings = n_rings_of(frame.rows, frame.columns)
-    ring = rings(frame.walked_of(source), frame.walked_of(destination), frame.columns)
+    ring = rings(frame.coarse_of(source), frame.coarse_of(destination), frame.columns)
     drawn = np.bincount(ring * frame.hours + hour, minlength=n_rings * frame.hours)
     sizes = None
     if "sizes" in answers:

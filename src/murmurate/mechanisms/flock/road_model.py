@@ -15,7 +15,7 @@ from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import TIME, Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.mechanisms.flock.model import FlockModel
-from murmurate.mechanisms.flock.roads import PITCH_M, Kerbs, Links, farthest_points, find_routes, walked_cells
+from murmurate.mechanisms.flock.roads import PITCH_M, Kerbs, Links, farthest_points, find_routes, link_coarse_cells
 from murmurate.mechanisms.flock.shapes import SECOND_US, times_us
 from murmurate.mechanisms.flock.tracks import Frame, Tracks
 from murmurate.spaces.road import RoadNetwork
@@ -92,8 +92,8 @@ class RoadWays:
         found, path, length = find_routes(
             (offsets, links, np.array(network.link_from), np.array(network.link_to)),
             (*network.index.to_xy(network.node_lat, network.node_lng), per_m),
-            np.array(network.length_m), cost, walked_cells(network, frame),
-            (tracks.walks.offsets, tracks.walks.cells), frame.n_walked,
+            np.array(network.length_m), cost, link_coarse_cells(network, frame),
+            (tracks.walks.offsets, tracks.walks.cells), frame.n_coarse,
             (self._node(first), self._via(tracks, frame), self._node(last)), opinion, tracks.length_m, OUTSIDE,
         )  # fmt: skip
         return Driven(found, path, (*self._place(first, generator), *self._place(last, generator)), length)
@@ -181,7 +181,7 @@ class RoadFlockModel(FlockModel):
         driven = self.ways.drive(tracks, frame, generator)
         longer = replace(tracks, length_m=np.maximum(driven.length_m, SHORT_STEP_M))
         if pace is None:
-            seconds, slot = longer.length_m, frame.walked_m
+            seconds, slot = longer.length_m, frame.coarse_m
         else:
             seconds, slot = self._seconds(pace.seconds(longer, generator), driven), float(self.slot_s)
         link, share, along, offsets = placed(driven, self.ways, seconds, slot, tracks.repeats, frame.max_cells)

@@ -82,9 +82,9 @@ def grid_over(network: RoadNetwork, most_cells: int) -> Grid:
     return grid
 
 
-def walked_cells(network: RoadNetwork, frame: Frame) -> Integers:
-    """The walked cell of the middle of each link."""
-    return frame.walked_at(*frame.place(*network.midpoint))
+def link_coarse_cells(network: RoadNetwork, frame: Frame) -> Integers:
+    """The coarse cell of the middle of each link."""
+    return frame.coarse_at(*frame.place(*network.midpoint))
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,7 @@ def find_routes(  # noqa: PLR0917
     walk_offsets, walk_cells = walks
     start, via, end = nodes
     n, n_nodes = len(start), len(graph[0]) - 1
-    walked = np.full(n_cells, -1, dtype=np.int64)
+    on_trip = np.full(n_cells, -1, dtype=np.int64)
     reached, came = np.empty(n_nodes), np.empty(n_nodes, dtype=np.int64)
     seen, done = np.full(n_nodes, -1, dtype=np.int64), np.full(n_nodes, -1, dtype=np.int64)
     offsets, lengths = np.zeros(n + 1, dtype=np.int64), np.zeros(n)
@@ -187,7 +187,7 @@ def find_routes(  # noqa: PLR0917
     used = 0
     for trip in range(n):
         for k in range(walk_offsets[trip], walk_offsets[trip + 1]):
-            walked[walk_cells[k]] = trip
+            on_trip[walk_cells[k]] = trip
         least, n_best = np.inf, 0
         for k in range(opinion.shape[1]):
             n_tried, here = 0, start[trip]
@@ -197,7 +197,7 @@ def find_routes(  # noqa: PLR0917
                     continue
                 mind = opinion[trip, k]
                 added = _leg(
-                    graph, (ahead[0], ahead[1], ahead[2][mind]), cost[mind], cell, walked, trip, here, to, outside, search,
+                    graph, (ahead[0], ahead[1], ahead[2][mind]), cost[mind], cell, on_trip, trip, here, to, outside, search,
                     reached, came, seen, done, tried[n_tried:],
                 )  # fmt: skip
                 search += 1
@@ -227,7 +227,7 @@ def _leg(  # noqa: PLR0917
     ahead: tuple[Floats, Floats, float],
     cost: Floats,
     cell: Integers,
-    walked: Integers,
+    on_trip: Integers,
     trip: int,
     start: int,
     end: int,
@@ -254,7 +254,7 @@ def _leg(  # noqa: PLR0917
         for k in range(offsets[at], offsets[at + 1]):
             link = links[k]
             to = link_to[link]
-            new = reached[at] + cost[link] * (1.0 if walked[cell[link]] == trip else outside)
+            new = reached[at] + cost[link] * (1.0 if on_trip[cell[link]] == trip else outside)
             if done[to] != search and (seen[to] != search or new < reached[to]):
                 reached[to], came[to], seen[to] = new, link, search
                 left = np.hypot(x[to] - x[end], y[to] - y[end])

@@ -92,7 +92,7 @@ NEEDED = 3.0
 """Trips that make sense of a release, in deviations of their noisy count; tables then have some bins clear of their noise."""
 
 WORTH = 2.5
-"""Walked cells are as small as their mean count stays this many deviations of a table with a fifth of the budget."""
+"""Coarse cells are as small as their mean count stays this many deviations of a table with a fifth of the budget."""
 
 STEPS_WORTH = 3_000.0
 """Steps and sizes are counted one by one from this many deviations (of a table with a fifth of the budget) of trips on."""
@@ -197,17 +197,17 @@ class Plan:
     def end_cells(self) -> Floats:
         """[fine cell] estimated ends: coarse cells first (as visits lie where ends have no table), then fine cells in them."""
         answers, frame = self.answers, self.frame
-        walked = believed(answers["visits"], frame.rows, frame.columns)
+        coarse = believed(answers["visits"], frame.rows, frame.columns)
         if "ends" in answers:
-            walked = believed(answers["ends"], frame.rows, frame.columns, walked)
+            coarse = believed(answers["ends"], frame.rows, frame.columns, coarse)
         if frame.block == 1:
-            return walked
-        fine = between_middles(walked, frame)
+            return coarse
+        fine = between_middles(coarse, frame)
         if "places" in answers:
             fine = believed(answers["places"], frame.grid.rows, frame.grid.columns, fine)
-        of_fine = frame.walked_of(np.arange(frame.grid.n_cells))
-        within = np.bincount(of_fine, weights=fine, minlength=frame.n_walked)
-        return np.asarray(fine * (walked / np.maximum(within, 1e-12))[of_fine])
+        of_fine = frame.coarse_of(np.arange(frame.grid.n_cells))
+        within = np.bincount(of_fine, weights=fine, minlength=frame.n_coarse)
+        return np.asarray(fine * (coarse / np.maximum(within, 1e-12))[of_fine])
 
     @cached_property
     def zones(self) -> Zones:
@@ -326,7 +326,7 @@ def trips_needed(noise: NoiseLevel) -> float:
 
 
 def block_of(grid: Grid, n: float, noise: NoiseLevel) -> int:
-    """Fine cells along a side of a walked cell: more trips or less noise, smaller cells."""
+    """Fine cells along a side of a coarse cell: more trips or less noise, smaller cells."""
     worth = max(n, 1.0) / (WORTH * noise.deviation(0.2))
     return int(np.clip(round(sqrt(grid.n_cells / worth)), 1, max(1, ceil(min(grid.rows, grid.columns) / 2))))
 
@@ -342,7 +342,7 @@ def shapes_weighed(n: float, n_cells: int, noise: NoiseLevel) -> bool:
 
 
 def stride_of(frame_m: float, slot_s: float) -> float:
-    """Walked cells between two points of a usual trip."""
+    """Coarse cells between two points of a usual trip."""
     return USUAL_KMH / 3.6 * slot_s / frame_m
 
 

@@ -139,11 +139,11 @@ def _spread_bins(tracks: Tracks, frame: Frame, wanted: set[str]) -> Mapping[str,
     bins: dict[str, tuple[Integers, Integers, int]] = {}
     both, owner = np.column_stack([tracks.source, tracks.destination]).ravel(), np.repeat(trip, 2)
     if "ends" in wanted:
-        bins["ends"] = (owner, frame.walked_of(both), frame.n_walked)
+        bins["ends"] = (owner, frame.coarse_of(both), frame.n_coarse)
     if "places" in wanted:
         bins["places"] = (owner, both, frame.grid.n_cells)
     if "visits" in wanted:
-        bins["visits"] = (walks.trip_of_cell, walks.cells, frame.n_walked)
+        bins["visits"] = (walks.trip_of_cell, walks.cells, frame.n_coarse)
     if {"towards", "steps"} & wanted:
         found = grams(walks, frame.around)
         moves = move_bins(found, frame.around)
@@ -156,7 +156,7 @@ def table_bins(frame: Frame) -> dict[str, int]:
     sizes = n_rings_of(frame.rows, frame.columns) * frame.max_cells
     around = frame.around
     return {
-        "ends": frame.n_walked, "places": frame.grid.n_cells, "visits": frame.n_walked, "apart": DIAMETERS,
+        "ends": frame.n_coarse, "places": frame.grid.n_cells, "visits": frame.n_coarse, "apart": DIAMETERS,
         "diameter": DIAMETERS * 2, "shape": SHAPES, "sizes": sizes, "sizes_hour": frame.hours * frame.max_cells,
         "towards": around.n_relative * around.n_offsets, "steps": around.n_cells * around.n_offsets,
         "pace": FARS * SPEEDS, "pace_hour": frame.hours * SPEEDS,

@@ -27,11 +27,11 @@ class Frame:
     block: int
     """Fine cells along a side of a cell that is walked on."""
     reach: int
-    """Walked cells a step may cross."""
+    """Coarse cells a step may cross."""
     hours: int
     max_cells: int
     stride: float = 0.5
-    """Walked cells between two points of a usual trip: the longer, the more often a step crosses a corner."""
+    """Coarse cells between two points of a usual trip: the longer, the more often a step crosses a corner."""
 
     @cached_property
     def rows(self) -> int:
@@ -46,15 +46,15 @@ class Frame:
         return Neighbourhood(rows=self.rows, columns=self.columns, reach=self.reach)
 
     @property
-    def n_walked(self) -> int:
+    def n_coarse(self) -> int:
         return self.rows * self.columns
 
     @property
-    def walked_m(self) -> float:
+    def coarse_m(self) -> float:
         return self.grid.cell_m * self.block
 
-    def walked_of(self, fine: Integers) -> Integers:
-        """The walked cell of each fine cell."""
+    def coarse_of(self, fine: Integers) -> Integers:
+        """The coarse cell of each fine cell."""
         return (fine // self.grid.columns // self.block) * self.columns + fine % self.grid.columns // self.block
 
     def fine_at(self, y: Floats, x: Floats) -> Integers:
@@ -62,9 +62,9 @@ class Frame:
         row = np.clip(y.astype(np.int64), 0, self.grid.rows - 1)
         return row * self.grid.columns + np.clip(x.astype(np.int64), 0, self.grid.columns - 1)
 
-    def walked_at(self, y: Floats, x: Floats) -> Integers:
-        """The walked cell at such a place."""
-        return self.walked_of(self.fine_at(y, x))
+    def coarse_at(self, y: Floats, x: Floats) -> Integers:
+        """The coarse cell at such a place."""
+        return self.coarse_of(self.fine_at(y, x))
 
     def place(self, lat: Floats, lng: Floats) -> tuple[Floats, Floats]:
         """Fine cells north and east of the corner."""
@@ -88,7 +88,7 @@ TURNS = 16
 
 @dataclass(frozen=True, eq=False)
 class Tracks:
-    """Trip k visits the walked cells `walks` says; `y`, `x` are its points in fine cells, with offsets of their own."""
+    """Trip k visits the coarse cells `walks` says; `y`, `x` are its points in fine cells, with offsets of their own."""
 
     walks: CellTrips
     y: Floats
@@ -222,7 +222,7 @@ class ReadTracks:
         """Read each trip by itself."""
         frame, trips, grid = self.frame, part.trips, self.frame.grid
         cut = inside_box(trips, grid)
-        coarse = Grid(grid.south, grid.west, grid.north, grid.east, frame.walked_m)
+        coarse = Grid(grid.south, grid.west, grid.north, grid.east, frame.coarse_m)
         plain = Trips._trusted(trips.table.drop("cell", strict=False), time_zone=trips.time_zone, offsets=trips.offsets)
         visits = visited_cells(plain, coarse, slot_s=self.slot_s, min_visits=1)  # by coordinates, whatever cells are carried
         row, column = np.divmod(visits.cells, coarse.columns)  # the coarse grid may have a sliver less than whole blocks
