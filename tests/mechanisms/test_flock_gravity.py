@@ -5,8 +5,8 @@ import pytest
 
 from murmurate.asking import Answer
 from murmurate.mechanisms.flock.ends import EndsPool, Ways, fit_gravity, nearness, placed
-from murmurate.mechanisms.flock.estimates import believed, between_middles, resample
-from murmurate.mechanisms.flock.shapes import Shapes, believed_shapes, fit_pace
+from murmurate.mechanisms.flock.estimates import estimate_cells, interpolate_density, resample
+from murmurate.mechanisms.flock.shapes import Shapes, estimate_shapes, fit_pace
 from murmurate.mechanisms.flock.tables import APART_EDGES, DIAMETERS, FARS, LENGTH_EDGES, SHAPES, SPEEDS, diameter_bin
 from murmurate.mechanisms.flock.tracks import Frame
 from murmurate.spaces.grid import Grid
@@ -63,12 +63,12 @@ def test_far_distances_that_the_box_does_not_hold_fall_back_to_the_farthest():
     ).min() > 3
 
 
-def test_shapes_are_drawn_as_believed():
+def test_shapes_are_drawn_as_estimated():
     diameter = np.zeros((DIAMETERS, 2))
     diameter[8, 0], diameter[12, 0] = 3_000, 1_000
     shape = np.zeros((SHAPES // 30, len(APART_EDGES) + 1, len(LENGTH_EDGES) + 1))
     shape[4, 4, 1], shape[6, 2, 3] = 3_000, 1_000
-    shapes = believed_shapes(Answer(diameter.ravel(), 1.0), Answer(shape.ravel(), 1.0))
+    shapes = estimate_shapes(Answer(diameter.ravel(), 1.0), Answer(shape.ravel(), 1.0))
     wide, apart, long = shapes.draw(20_000, rng())
     bins = np.bincount(diameter_bin(wide), minlength=DIAMETERS) / len(wide)
     assert bins[8] == pytest.approx(0.75, abs=0.03) and bins[12] == pytest.approx(0.25, abs=0.03)
@@ -85,7 +85,7 @@ def test_no_noise_alone_makes_trips_long():
     noise_ = rng().laplace(size=SHAPES) * 20
     shape = np.zeros((SHAPES // 30, len(APART_EDGES) + 1, len(LENGTH_EDGES) + 1))
     shape[3:5, 4, 1] = 1_500
-    shapes = believed_shapes(
+    shapes = estimate_shapes(
         Answer(diameter.ravel() + rng().laplace(size=diameter.size) * 20, 28.0), Answer(shape.ravel() + noise_, 28.0)
     )
     _, _, long = shapes.draw(20_000, rng())
@@ -101,19 +101,19 @@ def test_no_noise_alone_makes_trips_slow():
     assert pace.table[:, :, :6].sum() < 0.02 * pace.table.sum()
 
 
-def test_beliefs_lie_nearer_than_the_noise_and_keep_the_total():
+def test_estimated_cells_lie_nearer_than_the_noise_and_keep_the_total():
     rows = columns = 16
     north, east = np.indices((rows, columns))
     true = 200 * np.exp(-((north - 5) ** 2 + (east - 9) ** 2) / 12.0).ravel()
     noisy = true + rng().laplace(size=true.size) * 10
-    found = believed(Answer(noisy, 10 * 2**0.5), rows, columns)
+    found = estimate_cells(Answer(noisy, 10 * 2**0.5), rows, columns)
     assert found.min() >= 0 and found.sum() == pytest.approx(noisy.sum())
     assert np.abs(found - true).sum() < 0.5 * np.abs(noisy - true).sum()
 
 
-def test_density_between_middles_goes_evenly():
+def test_interpolated_density_changes_evenly():
     coarse = np.tile(np.arange(FRAME.columns, dtype=float), FRAME.rows)
-    fine = between_middles(coarse, FRAME).reshape(FRAME.grid.rows, -1)
+    fine = interpolate_density(coarse, FRAME).reshape(FRAME.grid.rows, -1)
     assert (np.diff(fine, axis=1) >= 0).all() and (np.diff(fine, axis=0) == 0).all()
 
 

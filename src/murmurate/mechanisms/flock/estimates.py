@@ -24,7 +24,7 @@ LAID = 0.381966
 """The golden section spreads the lays evenly, whatever their number."""
 
 
-def believed(answer: Answer, rows: int, columns: int, prior: Floats | None = None) -> Floats:
+def estimate_cells(answer: Answer, rows: int, columns: int, prior: Floats | None = None) -> Floats:
     """[cell] counts from a noisy table, mean over blocks that start at different cells; `prior` says how blocks divide."""
     noisy = answer.noisy.reshape(rows, columns)
     expected = np.ones((rows, columns)) if prior is None else prior.reshape(rows, columns)
@@ -44,10 +44,10 @@ def believed(answer: Answer, rows: int, columns: int, prior: Floats | None = Non
     return np.asarray(mean.ravel() * (total / max(float(mean.sum()), 1e-9)))
 
 
-def settled(answers: Mapping[str, Answer], frame: Frame) -> dict[str, Answer]:
-    """The answers, with beliefs in place of the noisy visits and ends of coarse cells, and what error is left in them."""
-    visits = believed(answers["visits"], frame.rows, frame.columns)
-    ends = believed(answers["ends"], frame.rows, frame.columns, visits)
+def with_estimated_cells(answers: Mapping[str, Answer], frame: Frame) -> dict[str, Answer]:
+    """The answers, with estimates in place of the noisy visits and ends of coarse cells, and what error is left in them."""
+    visits = estimate_cells(answers["visits"], frame.rows, frame.columns)
+    ends = estimate_cells(answers["ends"], frame.rows, frame.columns, visits)
     return {
         **answers,
         "visits": Answer(visits, answers["visits"].deviation * LEFT),
@@ -55,7 +55,7 @@ def settled(answers: Mapping[str, Answer], frame: Frame) -> dict[str, Answer]:
     }
 
 
-def between_middles(coarse: Floats, frame: Frame) -> Floats:
+def interpolate_density(coarse: Floats, frame: Frame) -> Floats:
     """[fine cell] what lies there if density changes evenly from the middle of one coarse cell to that of the next."""
     grid, block = frame.grid, frame.block
     rows, columns = (np.arange(size) + 0.5 for size in (frame.rows, frame.columns))

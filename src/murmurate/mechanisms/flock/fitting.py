@@ -11,9 +11,9 @@ from murmurate.asking import STEPS, Answer, Norm
 from murmurate.core.space import Floats
 from murmurate.mechanisms.flock.base_model import BaseLaw
 from murmurate.mechanisms.flock.ends import EndsPool, gravity_pool, independent_pool
-from murmurate.mechanisms.flock.estimates import believed, fit_pulls, settled
+from murmurate.mechanisms.flock.estimates import estimate_cells, fit_pulls, with_estimated_cells
 from murmurate.mechanisms.flock.rounds import Plan, shapes_weighed
-from murmurate.mechanisms.flock.shapes import Pace, Shapes, believed_shapes, fit_pace
+from murmurate.mechanisms.flock.shapes import Pace, Shapes, estimate_shapes, fit_pace
 from murmurate.mechanisms.flock.tables import Zones, parts
 from murmurate.mechanisms.flock.tracks import Frame
 from murmurate.synthesis.calibrate import correction, relative_middles, starting_weights
@@ -68,7 +68,7 @@ def fit(plan: Plan, rng: Randomness) -> Fitted:
     n, frame, zones = plan.refined_n(), plan.frame, plan.zones
     generator = rng.generator()
     pace = fit_pace(plan.answers["pace"], plan.answers.get("pace_hour"), frame.hours) if plan.timed else None
-    answers = dict(plan.answers) if "steps" in plan.answers else settled(plan.answers, frame)
+    answers = dict(plan.answers) if "steps" in plan.answers else with_estimated_cells(plan.answers, frame)
     cells = plan.end_cells
     law = _base_law(answers, frame, zones, cells * (n / max(cells.sum(), 1e-9)), n, plan.norm, generator)
     pool = int(np.clip(2 * n, *POOL))
@@ -85,7 +85,7 @@ def fit(plan: Plan, rng: Randomness) -> Fitted:
 def _base_law(  # noqa: PLR0917
     answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats, n: float, norm: Norm, generator: np.random.Generator
 ) -> BaseLaw:
-    shapes = believed_shapes(answers["diameter"], answers["shape"])
+    shapes = estimate_shapes(answers["diameter"], answers["shape"])
     ends = _pool(answers, frame, zones, shapes, cells, n, norm, generator)
     drawn_ends = ends.sample(DRAWN_ENDS, generator)
     source, destination, hour = drawn_ends.source, drawn_ends.destination, drawn_ends.hour
@@ -103,7 +103,7 @@ def _base_law(  # noqa: PLR0917
             least=1,
         )
     around = frame.around
-    visits = believed(answers["visits"], frame.rows, frame.columns) if "steps" in answers else answers["visits"].noisy
+    visits = estimate_cells(answers["visits"], frame.rows, frame.columns) if "steps" in answers else answers["visits"].noisy
     if "towards" in answers:
         asked = answers["towards"]
         weights = starting_weights(asked.noisy.reshape(-1, around.n_offsets), asked.deviation, around)

@@ -143,15 +143,15 @@ def fit_ways(
 ) -> RoadWays:
     """Turn costs of links until driven trips show the noisy use of links. Reads nothing private."""
     ways = RoadWays(network, np.ones(network.n_links), Kerbs.along(network, frame.grid))
-    believed = None
-    little = answer.deviation / 4
+    estimate = None
+    offset = answer.deviation / 4
     for _ in range(ROUNDS):
         made = ways.drive(draw(POOL, generator), frame, generator, alternatives=1)
         trip = np.repeat(np.arange(POOL), np.diff(made.offsets))
         shown: Floats = np.asarray(links.use(trip, made.link, norm).table() * (n / (POOL * STEPS)), dtype=np.float64)
-        if believed is None:  # what driving by time alone would show, changed as far as the noise does not explain it
-            believed = shrink(answer.noisy, shown + 0.1, deviation=answer.deviation, groups=GROUPS)
-        ratio = (shown + little) / (believed + little)
+        if estimate is None:  # what driving by time alone would show, changed as far as the noise does not explain it
+            estimate = shrink(answer.noisy, shown + 0.1, deviation=answer.deviation, groups=GROUPS)
+        ratio = (shown + offset) / (estimate + offset)
         factor = np.clip(ways.factor * (ratio**TURN)[links.group], 1 / MOST, MOST)
         ways = replace(ways, factor=factor)
     return ways

@@ -17,7 +17,7 @@ from murmurate.asking import Budget, Contributions, Norm, Round, Table
 from murmurate.asking.table import Answers, once
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError
-from murmurate.mechanisms.flock.estimates import believed, between_middles
+from murmurate.mechanisms.flock.estimates import estimate_cells, interpolate_density
 from murmurate.mechanisms.flock.roads import Links, ReadLinks, groups_of
 from murmurate.mechanisms.flock.shapes import pace_bins
 from murmurate.mechanisms.flock.tables import Zones, end_bins, once_each, parts, table_bins
@@ -197,14 +197,14 @@ class Plan:
     def end_cells(self) -> Floats:
         """[fine cell] estimated ends: coarse cells first (as visits lie where ends have no table), then fine cells in them."""
         answers, frame = self.answers, self.frame
-        coarse = believed(answers["visits"], frame.rows, frame.columns)
+        coarse = estimate_cells(answers["visits"], frame.rows, frame.columns)
         if "ends" in answers:
-            coarse = believed(answers["ends"], frame.rows, frame.columns, coarse)
+            coarse = estimate_cells(answers["ends"], frame.rows, frame.columns, coarse)
         if frame.block == 1:
             return coarse
-        fine = between_middles(coarse, frame)
+        fine = interpolate_density(coarse, frame)
         if "places" in answers:
-            fine = believed(answers["places"], frame.grid.rows, frame.grid.columns, fine)
+            fine = estimate_cells(answers["places"], frame.grid.rows, frame.grid.columns, fine)
         of_fine = frame.coarse_of(np.arange(frame.grid.n_cells))
         within = np.bincount(of_fine, weights=fine, minlength=frame.n_coarse)
         return np.asarray(fine * (coarse / np.maximum(within, 1e-12))[of_fine])

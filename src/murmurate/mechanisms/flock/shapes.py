@@ -92,16 +92,16 @@ class Shapes:
         return np.asarray(edges[bin_] + np.diff(edges)[bin_] * generator.random(len(row)))
 
 
-def believed_shapes(diameter: Answer, shape: Answer) -> Shapes:
+def estimate_shapes(diameter: Answer, shape: Answer) -> Shapes:
     """Both noisy tables: diameters shrunk towards smooth ones, ratios towards those of all diameters."""
     by_diameter = diameter.noisy.reshape(-1, 2).sum(axis=1)
     smooth = np.convolve(np.pad(by_diameter, 2, mode="edge"), [1 / 9, 2 / 9, 3 / 9, 2 / 9, 1 / 9], mode="valid")
-    believed = shrink(by_diameter, np.maximum(smooth, 0.0) + 1e-6, deviation=diameter.deviation * 2**0.5, scaled=True)
+    estimate = shrink(by_diameter, np.maximum(smooth, 0.0) + 1e-6, deviation=diameter.deviation * 2**0.5, scaled=True)
     noisy = shape.noisy.reshape(ROWS, len(APART_EDGES) + 1, len(LENGTH_EDGES) + 1)
     rows = nonnegative(by_diameter).reshape(ROWS, SHAPE_STEP).sum(axis=1)
     ratios = nonnegative(noisy.sum(axis=0))
     prior = rows[:, None, None] * (ratios / max(ratios.sum(), 1e-9))[None] + 1e-6
-    return Shapes(believed + 1e-9, shrink(noisy, prior, deviation=shape.deviation, scaled=True) + 1e-3 * prior)
+    return Shapes(estimate + 1e-9, shrink(noisy, prior, deviation=shape.deviation, scaled=True) + 1e-3 * prior)
 
 
 def _apart_ratio(column: Integers, generator: np.random.Generator) -> Floats:
@@ -170,8 +170,8 @@ def fit_pace(by_far: Answer, by_hour: Answer | None, hours: int) -> Pace:
     alike = np.where(clear, alike, 0.0) + 1e-3 if clear.any() else np.where(alike == alike.max(), 1.0, 1e-3)
     rows = np.maximum(far.sum(axis=1), 1e-3)
     prior = rows[:, None] * alike / alike.sum()
-    believed = shrink(far, prior, deviation=deviation, scaled=True) + 1e-3 * alike / alike.sum()
-    believed = np.minimum(believed, np.where(alike > 1e-2, np.inf, prior))
+    estimate = shrink(far, prior, deviation=deviation, scaled=True) + 1e-3 * alike / alike.sum()
+    estimate = np.minimum(estimate, np.where(alike > 1e-2, np.inf, prior))
     factor = np.ones((hours, SPEEDS))
     if by_hour is not None:
         noisy = by_hour.noisy.reshape(hours, SPEEDS)
@@ -179,7 +179,7 @@ def fit_pace(by_far: Answer, by_hour: Answer | None, hours: int) -> Pace:
         shown = shrink(noisy, prior, deviation=by_hour.deviation, scaled=True)
         # speeds that hardly occur are turned by no more than noise could not have done alone
         factor = (shown + by_hour.deviation) / (prior + by_hour.deviation)
-    return Pace(believed[:, None, :] * factor[None])
+    return Pace(estimate[:, None, :] * factor[None])
 
 
 def times_us(
