@@ -17,14 +17,14 @@ from murmurate.mechanisms.flock.fitting import fit
 from murmurate.mechanisms.flock.model import FlockModel, read_model
 from murmurate.mechanisms.flock.road_model import fit_on_roads, read_road_model
 from murmurate.mechanisms.flock.roads import grid_over
-from murmurate.mechanisms.flock.rounds import NoiseLevel, Plan, trips_needed
+from murmurate.mechanisms.flock.rounds import REFERENCE_SHARE, NoiseLevel, Plan, min_trips
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
-MOST_CELLS = 200_000
+MAX_GRID_CELLS = 200_000
 """Of the grid; beyond that a table of ends is all noise for any data of one city."""
 
 
@@ -60,7 +60,7 @@ class Flock:
     n_out: int | None = None
     """Trips to release; None: a noisy count of what was read."""
     hours: int = 24
-    """Parts of the day that are told apart; 1 to learn no time of day. Trips without times always have 1."""
+    """TripContributions of the day that are told apart; 1 to learn no time of day. Trips without times always have 1."""
     max_speed_kmh: float = 100.0
     """Public speed limit that says how far a step may go."""
     slot_s: int = 60
@@ -97,9 +97,9 @@ class Flock:
                 "flock works in a public box or on public roads: give space=Grid(...), --space "
                 f"grid:SOUTH,WEST,NORTH,EAST:CELL_M or --space road:FILE; got {self.space!r}."
             )
-        if not 2 <= self.grid.n_cells <= MOST_CELLS:
+        if not 2 <= self.grid.n_cells <= MAX_GRID_CELLS:
             raise ParameterError(
-                f"flock takes grids of 2 to {MOST_CELLS:,} cells; this one has {self.grid.n_cells:,}. Change cell_m."
+                f"flock takes grids of 2 to {MAX_GRID_CELLS:,} cells; this one has {self.grid.n_cells:,}. Change cell_m."
             )
 
     # -- the promise ---------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class Flock:
     @cached_property
     def grid(self) -> Grid:
         """The cells on which trips are counted: those given, or ones laid over the box of the roads."""
-        return self.space if isinstance(self.space, Grid) else grid_over(self.space, MOST_CELLS)
+        return self.space if isinstance(self.space, Grid) else grid_over(self.space, MAX_GRID_CELLS)
 
     def budget(self) -> Budget:
         """The whole promise; every table gets a share of it."""
@@ -144,10 +144,10 @@ class Flock:
         )
 
     def expected_error(self) -> str:
-        deviation = self._noise().deviation(0.2)
+        deviation = self._noise().deviation(REFERENCE_SHARE)
         return (
             f"A table with a fifth of the budget carries noise of about {deviation:.0f} trips a bin: below about "
-            f"{trips_needed(self._noise()):,.0f} trips in the box nothing is released, and places that fewer than "
+            f"{min_trips(self._noise()):,.0f} trips in the box nothing is released, and places that fewer than "
             f"{2 * deviation:.0f} trips visit are not told from their surroundings."
         )
 

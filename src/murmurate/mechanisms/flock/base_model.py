@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import pi
 
 import numpy as np
@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.flock.ends import EndsPool, fine_in, within
+from murmurate.mechanisms.flock.ends import EndsPool, draw_fine_cells, draw_points
 from murmurate.mechanisms.flock.shapes import Shapes
 from murmurate.mechanisms.flock.tables import diameter_bin
 from murmurate.mechanisms.flock.tracks import Frame, Tracks, measured, taken
@@ -19,13 +19,13 @@ from murmurate.synthesis.paths import sample_paths
 from murmurate.synthesis.sequences import CellTrips
 from murmurate.synthesis.sizes import Sizes
 
-TRIES = 16
-COARSE_TRIES = 6
+PATH_TRIES = 16
+COARSE_PATH_TRIES = 6
 TURNING_TRIES = 24
 
 
 @dataclass(frozen=True, eq=False)
-class BaseLaw:
+class BaseModel:
     """Laws over plain arrays, all from noisy tables."""
 
     frame: Frame
@@ -42,7 +42,7 @@ class BaseLaw:
     """[diameter bin] share of trips that repeat a point."""
 
     @property
-    def counted(self) -> bool:
+    def has_step_tables(self) -> bool:
         """Whether steps and sizes have tables of their own; otherwise ways are made to be as far and as long as wanted."""
         return self.sizes is not None
 
@@ -51,33 +51,33 @@ class BaseLaw:
         frame = self.frame
         drawn = (pool or self.ends).sample(n, generator)
         source, destination, hour = drawn.source, drawn.destination, drawn.hour
-        if drawn.ways is None:
-            first, last = within(frame, source, generator), within(frame, destination, generator)
+        if drawn.outlines is None:
+            first, last = draw_points(frame, source, generator), draw_points(frame, destination, generator)
             apart_m = np.hypot(last[0] - first[0], last[1] - first[1]) * frame.grid.cell_m
             diameter_m, length_m = self.shapes.given_apart(apart_m, generator)
         else:
-            ways = drawn.ways.moved(frame.top, generator)
-            first, last = (ways.first_y, ways.first_x), (ways.last_y, ways.last_x)
+            outlines = drawn.outlines.shifted(frame.top, generator)
+            first, last = (outlines.first_y, outlines.first_x), (outlines.last_y, outlines.last_x)
             apart_m = np.hypot(last[0] - first[0], last[1] - first[1]) * frame.grid.cell_m
-            diameter_m, length_m = ways.diameter_m, ways.length_m
+            diameter_m, length_m = outlines.diameter_m, outlines.length_m
         start, stop = frame.coarse_of(source), frame.coarse_of(destination)
         size = self._size(start, stop, hour, length_m, generator)
         # with sizes counted, detours are walked until the size is right; without them they need somewhere to turn
-        turns = (diameter_m > np.maximum(1.3 * apart_m, 1.5 * frame.coarse_m)) & (not self.counted)
-        turning = self._turning(first, last, diameter_m, turns, generator)
-        stays = (start == stop) & ~turns & ((size == 1) if self.counted else True)
+        turns = (diameter_m > np.maximum(1.3 * apart_m, 1.5 * frame.coarse_m)) & (not self.has_step_tables)
+        turning = self._turning_cells(first, last, diameter_m, turns, generator)
+        stays = (start == stop) & ~turns & ((size == 1) if self.has_step_tables else True)
         walks = self._walk(start, stop, turning, turns, stays, size, hour, generator)
         y, x = self._points(walks, first, last, generator)
-        y, x = smoothed(walks.cells, walks.offsets, y, x, generator.random(n), (frame.columns, frame.block))
+        y, x = smooth_points(walks.cells, walks.offsets, y, x, generator.random(n), (frame.columns, frame.block))
         offsets = walks.offsets
         if stays.any():
-            if drawn.ways is None:
-                last, diameter_m, length_m = self._near(stays, first, last, diameter_m, length_m, generator)
+            if drawn.outlines is None:
+                last, diameter_m, length_m = self._near_ends(stays, first, last, diameter_m, length_m, generator)
                 destination = np.where(stays, frame.fine_at(*last), destination)
             wide, ratio = diameter_m / frame.grid.cell_m, length_m / diameter_m
-            y, x, offsets = scattered(y, x, offsets, stays, (*first, *last), wide, ratio, generator)
-        if not self.counted:
-            y, x, offsets = lengthened(y, x, offsets, length_m / frame.grid.cell_m, ~stays, generator)
+            y, x, offsets = scatter_points(y, x, offsets, stays, (*first, *last), wide, ratio, generator)
+        if not self.has_step_tables:
+            y, x, offsets = lengthen_paths(y, x, offsets, length_m / frame.grid.cell_m, ~stays, generator)
         y, x = np.clip(y, 0.0, frame.top[0]), np.clip(x, 0.0, frame.top[1])
         y, x, offsets = self._repeat(y, x, offsets, diameter_m, generator)
         return measured(walks, y, x, offsets, source=source, destination=destination, cell_m=frame.grid.cell_m)
@@ -88,10 +88,10 @@ class BaseLaw:
         """Cells a trip should visit."""
         if self.sizes is not None:
             return self.sizes.sample(start, stop, hour, generator)
-        cells = np.floor(length_m / (cells_long(self.frame.stride) * self.frame.coarse_m) + generator.random(len(start)))
+        cells = np.floor(length_m / (widths_per_cell(self.frame.stride) * self.frame.coarse_m) + generator.random(len(start)))
         return 1 + np.minimum(cells.astype(np.int64), self.frame.max_cells)
 
-    def _near(  # noqa: PLR0917
+    def _near_ends(  # noqa: PLR0917
         self,
         stays: Flags,
         first: tuple[Floats, Floats],
@@ -112,7 +112,7 @@ class BaseLaw:
         diameter_m[which], length_m[which] = wide, long_m
         return moved, diameter_m, length_m
 
-    def _turning(
+    def _turning_cells(
         self,
         first: tuple[Floats, Floats],
         last: tuple[Floats, Floats],
@@ -154,7 +154,7 @@ class BaseLaw:
         aim = np.where(turns, turning, stop)
         legs = [self._legs(start, aim, ~stays & ((start != aim) | ~turns), size, turns, hour, generator)]
         back = self._legs(turning, stop, turns, size, turns, hour, generator)
-        return _joined(start, hour, legs[0], back, stays)
+        return _join_legs(start, hour, legs[0], back, stays)
 
     def _legs(  # noqa: PLR0917
         self,
@@ -175,7 +175,7 @@ class BaseLaw:
         wanted = np.maximum(wanted, 2)
         legs = sample_paths(
             start[at], stop[at], hour[at], wanted, weights=self.weights, around=self.frame.around, generator=generator,
-            tries=TRIES if self.sizes is not None else COARSE_TRIES,
+            tries=PATH_TRIES if self.sizes is not None else COARSE_PATH_TRIES,
         )  # fmt: skip
         return at, legs
 
@@ -183,7 +183,7 @@ class BaseLaw:
         self, walks: CellTrips, first: tuple[Floats, Floats], last: tuple[Floats, Floats], generator: np.random.Generator
     ) -> tuple[Floats, Floats]:
         """A place in every visited cell; the ends at theirs."""
-        y, x = within(self.frame, fine_in(self.frame, self.inside, walks.cells, generator), generator)
+        y, x = draw_points(self.frame, draw_fine_cells(self.frame, self.inside, walks.cells, generator), generator)
         for at, (end_y, end_x) in ((walks.offsets[:-1], first), (walks.offsets[1:] - 1, last)):
             y[at], x[at] = end_y, end_x
         return y, x
@@ -201,12 +201,12 @@ class BaseLaw:
         return y[index], x[index], offsets + np.concatenate([[0], np.cumsum(twice)])
 
 
-def cells_long(stride: float) -> float:
+def widths_per_cell(stride: float) -> float:
     """Widths of a cell that a path goes for each cell it enters: a line crosses 4/pi edges a width, corners save some."""
     return pi / 4 * (1 + min(0.38 * stride, 0.3))
 
 
-def _joined(
+def _join_legs(
     start: Integers,
     hour: Integers,
     out: tuple[Integers, CellTrips],
@@ -228,16 +228,16 @@ def _joined(
     return CellTrips(cells, offsets, hour)
 
 
-MARGIN = 0.02
+CELL_MARGIN = 0.02
 """Points stay this far (in fine cells) inside the cell they visit."""
-MOST_LONGER = 1.8
-MOST_SCATTERED = 6
+MAX_LENGTHENING = 1.8
+MAX_INNER_POINTS = 6
 
 Flags = NDArray[np.bool_]
 
 
 @njit(cache=True, nogil=True)
-def smoothed(  # noqa: PLR0917
+def smooth_points(  # noqa: PLR0917
     cells: Integers, offsets: Integers, y: Floats, x: Floats, strength: Floats, shape: tuple[int, int]
 ) -> tuple[Floats, Floats]:
     """Inner points drawn towards the line between their neighbours, by each trip's strength, within their cells."""
@@ -246,15 +246,15 @@ def smoothed(  # noqa: PLR0917
     for trip in range(len(offsets) - 1):
         for _ in range(4):
             for at in range(offsets[trip] + 1, offsets[trip + 1] - 1):
-                low_y, low_x = cells[at] // columns * block + MARGIN, cells[at] % columns * block + MARGIN
+                low_y, low_x = cells[at] // columns * block + CELL_MARGIN, cells[at] % columns * block + CELL_MARGIN
                 to_y = y[at] + strength[trip] * ((y[at - 1] + y[at + 1]) / 2 - y[at])
                 to_x = x[at] + strength[trip] * ((x[at - 1] + x[at + 1]) / 2 - x[at])
-                y[at] = min(max(to_y, low_y), low_y + block - 2 * MARGIN)
-                x[at] = min(max(to_x, low_x), low_x + block - 2 * MARGIN)
+                y[at] = min(max(to_y, low_y), low_y + block - 2 * CELL_MARGIN)
+                x[at] = min(max(to_x, low_x), low_x + block - 2 * CELL_MARGIN)
     return y, x
 
 
-def scattered(  # noqa: PLR0917
+def scatter_points(  # noqa: PLR0917
     y: Floats,
     x: Floats,
     offsets: Integers,
@@ -265,11 +265,11 @@ def scattered(  # noqa: PLR0917
     generator: np.random.Generator,
 ) -> tuple[Floats, Floats, Integers]:
     """Trips that stay in one cell: their ends, and points about them as far apart and as long as they should be."""
-    return _scattered(y, x, offsets, stays, ends, diameter, ratio, generator.random((len(stays), MOST_SCATTERED + 1)))
+    return _scatter_points(y, x, offsets, stays, ends, diameter, ratio, generator.random((len(stays), MAX_INNER_POINTS + 1)))
 
 
 @njit(cache=True, nogil=True)
-def _scattered(  # noqa: PLR0917
+def _scatter_points(  # noqa: PLR0917
     y: Floats,
     x: Floats,
     offsets: Integers,
@@ -288,7 +288,9 @@ def _scattered(  # noqa: PLR0917
         if stays[trip]:
             apart = np.hypot(last_y[trip] - first_y[trip], last_x[trip] - first_x[trip])
             if apart < 0.97 * diameter[trip] or ratio[trip] > 1.1:
-                inner[trip] = min(MOST_SCATTERED, 1 + int(max(ratio[trip] - 1.0, 0.0) * (0.5 + draws[trip, MOST_SCATTERED])))
+                inner[trip] = min(
+                    MAX_INNER_POINTS, 1 + int(max(ratio[trip] - 1.0, 0.0) * (0.5 + draws[trip, MAX_INNER_POINTS]))
+                )
             size = 2 + inner[trip]
         out[trip + 1] = out[trip] + size
     new_y, new_x = np.empty(out[n]), np.empty(out[n])
@@ -306,31 +308,15 @@ def _scattered(  # noqa: PLR0917
     return new_y, new_x, out
 
 
-def apart_again(tracks: Tracks, again: Flags, frame: Frame, generator: np.random.Generator) -> Tracks:
-    """Copies of a trip moved within their fine cells, point by point, so that no two released trips are the same."""
-    if not again.any():
-        return tracks
-    point = np.repeat(again, np.diff(tracks.offsets))
-    same = np.concatenate([[False], (np.diff(tracks.y) == 0) & (np.diff(tracks.x) == 0)])
-    same[tracks.offsets[:-1]] = False
-    y, x = tracks.y.copy(), tracks.x.copy()
-    for values, top in ((y, frame.top[0]), (x, frame.top[1])):
-        low = np.minimum(np.floor(values), np.ceil(top) - 1)
-        moved = np.where(point, low + np.minimum(top - low, 1.0) * generator.random(len(values)), values)
-        index = np.maximum.accumulate(np.where(same & point, 0, np.arange(len(values))))
-        values[:] = moved[index]
-    return replace(tracks, y=y, x=x)
-
-
-def lengthened(  # noqa: PLR0917
+def lengthen_paths(  # noqa: PLR0917
     y: Floats, x: Floats, offsets: Integers, length: Floats, which: Flags, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Integers]:
     """Trips that are too short get a bend in the middle of every stretch; those that are long enough stay as they are."""
-    return _lengthened(y, x, offsets, length, which, generator.random(len(y)) < 0.5)
+    return _lengthen_paths(y, x, offsets, length, which, generator.random(len(y)) < 0.5)
 
 
 @njit(cache=True, nogil=True)
-def _lengthened(  # noqa: PLR0917
+def _lengthen_paths(  # noqa: PLR0917
     y: Floats, x: Floats, offsets: Integers, length: Floats, which: Flags, left: Flags
 ) -> tuple[Floats, Floats, Integers]:
     n = len(offsets) - 1
@@ -342,7 +328,7 @@ def _lengthened(  # noqa: PLR0917
         for at in range(offsets[trip] + 1, offsets[trip + 1]):
             have += np.hypot(y[at] - y[at - 1], x[at] - x[at - 1])
         if which[trip] and have > 0 and length[trip] > 1.03 * have:
-            factor[trip] = min(length[trip] / have, MOST_LONGER)
+            factor[trip] = min(length[trip] / have, MAX_LENGTHENING)
             size = 2 * size - 1
         out[trip + 1] = out[trip] + size
     new_y, new_x = np.empty(out[n]), np.empty(out[n])

@@ -11,26 +11,35 @@ from numpy.typing import NDArray
 
 from murmurate.asking import Answer, Norm
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.flock.estimates import fit_pulls, log_weights
+from murmurate.mechanisms.flock.estimates import candidate_log_weights, fit_log_weights
 from murmurate.mechanisms.flock.shapes import Shapes
-from murmurate.mechanisms.flock.tables import DIAMETERS, Parts, Zones, diameter_bin, end_bins, once_each, shared
+from murmurate.mechanisms.flock.tables import (
+    N_DIAMETERS,
+    TripContributions,
+    Zones,
+    diameter_bin,
+    divide_among_bins,
+    end_bins,
+    one_bin_each,
+)
 from murmurate.mechanisms.flock.tracks import End, Frame
 from murmurate.synthesis.ends import Ends, draw_within
 
 GRAVITY_ROUNDS = 15
-PAIRS = 12
+POINTS_PER_SIDE = 12
 """Places along a side of each of two cells, between which distances are taken."""
 PLACE_TRIES = 8
-NEAR_ENOUGH = 0.2
+MAX_END_LOG_WEIGHT = 6.0
+LOG_DISTANCE_TOLERANCE = 0.2
 """Of the logarithm of a distance: about half of a bin's width, within which one try is as good as another."""
 
 
 @dataclass(frozen=True, eq=False)
 class Gravity:
-    """Cells c and d lie in bin b of distance with weight pull[c] * pull[d] * near[b, d - c], scaled to the bin's share."""
+    """Gravity model of pairs of coarse cells at a given distance."""
 
     frame: Frame
-    pull: Floats
+    attraction: Floats
     """[coarse cell]"""
     near: Floats
     """[bin of distance, rows between, columns between] share of places in two such cells that lie that far apart."""
@@ -38,45 +47,50 @@ class Gravity:
     def sample(self, apart_m: Floats, generator: np.random.Generator) -> tuple[Integers, Integers]:
         """Two coarse cells for each distance."""
         bins = diameter_bin(apart_m)
-        reached = Lying(self.near).around(self.pull, self.frame)
-        cumulative = np.cumsum(reached * self.pull, axis=1)
+        reached = DistanceSums(self.near).around(self.attraction, self.frame)
+        cumulative = np.cumsum(reached * self.attraction, axis=1)
         possible = np.flatnonzero(cumulative[:, -1] > 0)
-        bins = possible[np.abs(bins[:, None] - possible).argmin(axis=1)] if len(possible) < DIAMETERS else bins
+        bins = possible[np.abs(bins[:, None] - possible).argmin(axis=1)] if len(possible) < N_DIAMETERS else bins
         first = np.empty(len(bins), dtype=np.int64)
         for b in possible:
             which = np.flatnonzero(bins == b)
             at = generator.random(len(which)) * cumulative[b, -1]
-            first[which] = np.minimum(np.searchsorted(cumulative[b], at, side="right"), len(self.pull) - 1)
-        order = np.argsort(bins * len(self.pull) + first, kind="stable")
+            first[which] = np.minimum(np.searchsorted(cumulative[b], at, side="right"), len(self.attraction) - 1)
+        order = np.argsort(bins * len(self.attraction) + first, kind="stable")
         last = np.empty(len(bins), dtype=np.int64)
-        last[order] = _seconds(
-            bins[order], first[order], self.pull, self.near, (self.frame.rows, self.frame.columns), generator.random(len(bins))
+        last[order] = _second_cells(
+            bins[order],
+            first[order],
+            self.attraction,
+            self.near,
+            (self.frame.rows, self.frame.columns),
+            generator.random(len(bins)),
         )
         return first, last
 
 
 def fit_gravity(frame: Frame, mass: Floats, apart: Floats) -> Gravity:
     """Pulls under which ends lie as `mass` says [coarse cell] when distances are as `apart` says [bin]."""
-    near = nearness(frame)
+    near = distance_shares(frame)
     wanted = np.maximum(mass, 0.0) / max(float(mass.sum()), 1e-12)
     share = np.maximum(apart, 0.0) / max(float(apart.sum()), 1e-12)
-    pull = wanted + 1e-9
-    lying = Lying(near)
+    attraction = wanted + 1e-9
+    sums = DistanceSums(near)
     for _ in range(GRAVITY_ROUNDS):
-        reached = lying.around(pull, frame)
-        whole = np.maximum((reached * pull).sum(axis=1), 1e-300)
-        shown = pull * ((share / whole) @ reached)
-        pull *= np.sqrt(wanted / np.maximum(shown, 1e-300))
-        pull /= pull.sum()
-    return Gravity(frame, pull, near)
+        reached = sums.around(attraction, frame)
+        whole = np.maximum((reached * attraction).sum(axis=1), 1e-300)
+        shown = attraction * ((share / whole) @ reached)
+        attraction *= np.sqrt(wanted / np.maximum(shown, 1e-300))
+        attraction /= attraction.sum()
+    return Gravity(frame, attraction, near)
 
 
-def nearness(frame: Frame) -> Floats:
+def distance_shares(frame: Frame) -> Floats:
     """[bin, rows between, columns between]; public."""
-    half = (np.arange(PAIRS) + 0.5) / PAIRS
+    half = (np.arange(POINTS_PER_SIDE) + 0.5) / POINTS_PER_SIDE
     aside = (half[:, None] - half[None, :]).ravel()
     values, counts = np.unique(np.round(aside, 9), return_counts=True)
-    near = np.zeros((DIAMETERS, 2 * frame.rows - 1, 2 * frame.columns - 1))
+    near = np.zeros((N_DIAMETERS, 2 * frame.rows - 1, 2 * frame.columns - 1))
     down = np.arange(1 - frame.rows, frame.rows)[:, None] + values
     right = np.arange(1 - frame.columns, frame.columns)[:, None] + values
     weight = np.outer(counts, counts) / counts.sum() ** 2
@@ -84,12 +98,12 @@ def nearness(frame: Frame) -> Floats:
         bins = diameter_bin(np.hypot(down[row][:, None, None], right.T[None, :, :]).ravel() * frame.coarse_m)
         flat = bins * len(right) + np.tile(np.arange(len(right)), len(values) ** 2)
         near[:, row] = np.bincount(
-            flat, weights=np.repeat(weight.ravel(), len(right)), minlength=DIAMETERS * len(right)
-        ).reshape(DIAMETERS, -1)
+            flat, weights=np.repeat(weight.ravel(), len(right)), minlength=N_DIAMETERS * len(right)
+        ).reshape(N_DIAMETERS, -1)
     return near
 
 
-class Lying:
+class DistanceSums:
     """What lies at each distance of each cell: the same sum of masses again and again, by fast Fourier transform."""
 
     def __init__(self, near: Floats) -> None:
@@ -98,7 +112,7 @@ class Lying:
         self.near = np.fft.rfft2(near, self.shape)
 
     def around(self, mass: Floats, frame: Frame) -> Floats:
-        """[bin, cell]; the law of distances is the same both ways, so correlation and convolution agree."""
+        """[bin, cell]; the law of distances is the same both outlines, so correlation and convolution agree."""
         spread = np.fft.irfft2(self.near * np.fft.rfft2(mass.reshape(frame.rows, -1), self.shape), self.shape)
         rows, columns = frame.rows, frame.columns
         found = np.maximum(spread[:, rows - 1 : 2 * rows - 1, columns - 1 : 2 * columns - 1], 0.0)
@@ -106,8 +120,8 @@ class Lying:
 
 
 @njit(cache=True, nogil=True)
-def _seconds(  # noqa: PLR0917
-    bins: Integers, first: Integers, pull: Floats, near: Floats, shape: tuple[int, int], draws: Floats
+def _second_cells(  # noqa: PLR0917
+    bins: Integers, first: Integers, attraction: Floats, near: Floats, shape: tuple[int, int], draws: Floats
 ) -> Integers:
     """The second cell of each pair; equal bins and first cells stand together and share their weights."""
     rows, columns = shape
@@ -119,7 +133,7 @@ def _seconds(  # noqa: PLR0917
             total = 0.0
             for i in range(rows):
                 for j in range(columns):
-                    total += pull[i * columns + j] * near[bins[at], i - row + rows - 1, j - column + columns - 1]
+                    total += attraction[i * columns + j] * near[bins[at], i - row + rows - 1, j - column + columns - 1]
                     cumulative[i * columns + j] = total
         total = cumulative[-1]
         found = np.searchsorted(cumulative, draws[at] * total, side="right")
@@ -127,18 +141,18 @@ def _seconds(  # noqa: PLR0917
     return chosen
 
 
-def placed(  # noqa: PLR0917
+def place_ends(  # noqa: PLR0917
     frame: Frame, inside: Floats, first: Integers, last: Integers, apart_m: Floats, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Places in two coarse cells, about as far apart as wanted: by fine density, or around the first where both are near."""
     apart = apart_m / frame.grid.cell_m
-    y, x = within(frame, fine_in(frame, inside, first, generator), generator)
+    y, x = draw_points(frame, draw_fine_cells(frame, inside, first, generator), generator)
     end_y, end_x = y.copy(), x.copy()
     best = np.full(len(first), np.inf)
     open_ = np.arange(len(first))
     for _ in range(PLACE_TRIES):
         far, near = apart[open_], apart[open_] < frame.block
-        to_y, to_x = within(frame, fine_in(frame, inside, last[open_], generator), generator)
+        to_y, to_x = draw_points(frame, draw_fine_cells(frame, inside, last[open_], generator), generator)
         turn = 2 * np.pi * generator.random(len(open_))
         to_y = np.where(near, y[open_] + far * np.sin(turn), to_y)
         to_x = np.where(near, x[open_] + far * np.cos(turn), to_x)
@@ -150,20 +164,20 @@ def placed(  # noqa: PLR0917
         better = off < best[open_]
         which = open_[better]
         end_y[which], end_x[which], best[which] = to_y[better], to_x[better], off[better]
-        open_ = open_[best[open_] > NEAR_ENOUGH]
+        open_ = open_[best[open_] > LOG_DISTANCE_TOLERANCE]
         if len(open_) == 0:
             break
     return y, x, end_y, end_x
 
 
-def within(frame: Frame, fine: Integers, generator: np.random.Generator) -> tuple[Floats, Floats]:
+def draw_points(frame: Frame, fine: Integers, generator: np.random.Generator) -> tuple[Floats, Floats]:
     """A place in each fine cell, the last row and column of which are cut at the edge of the box."""
     row, column = np.divmod(fine, frame.grid.columns)
     height, width = np.minimum(frame.top[0] - row, 1.0), np.minimum(frame.top[1] - column, 1.0)
     return row + height * generator.random(len(fine)), column + width * generator.random(len(fine))
 
 
-def fine_in(frame: Frame, inside: Floats, coarse: Integers, generator: np.random.Generator) -> Integers:
+def draw_fine_cells(frame: Frame, inside: Floats, coarse: Integers, generator: np.random.Generator) -> Integers:
     """A fine cell of each coarse cell, by what the noisy ends say about the fine cells."""
     if frame.block == 1:
         return coarse
@@ -180,7 +194,7 @@ END_TABLES = ("pairs", "pairs_hour", "source_hour", "destination_hour")
 
 
 @dataclass(frozen=True, eq=False)
-class Ways:
+class Outlines:
     """Places of both ends in fine cells, and how far and how long the way between them goes."""
 
     first_y: Floats
@@ -190,10 +204,10 @@ class Ways:
     diameter_m: Floats
     length_m: Floats
 
-    def take(self, at: Integers | NDArray[np.bool_]) -> Ways:
-        return Ways(*(getattr(self, field.name)[at] for field in fields(self)))
+    def take(self, at: Integers | NDArray[np.bool_]) -> Outlines:
+        return Outlines(*(getattr(self, field.name)[at] for field in fields(self)))
 
-    def moved(self, top: tuple[float, float], generator: np.random.Generator) -> Ways:
+    def shifted(self, top: tuple[float, float], generator: np.random.Generator) -> Outlines:
         """Both ends moved by the same amount, each within its fine cell and the box, so that no two draws are the same."""
         places = []
         for one, other, edge in ((self.first_y, self.last_y, top[0]), (self.first_x, self.last_x, top[1])):
@@ -202,7 +216,7 @@ class Ways:
             by = least + np.maximum(most - least, 0.0) * generator.random(len(one))
             places.append((one + by, other + by))
         (first_y, last_y), (first_x, last_x) = places
-        return Ways(first_y, first_x, last_y, last_x, self.diameter_m, self.length_m)
+        return Outlines(first_y, first_x, last_y, last_x, self.diameter_m, self.length_m)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +226,7 @@ class DrawnEnds:
     source: Integers
     destination: Integers
     hour: Integers
-    ways: Ways | None
+    outlines: Outlines | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,21 +237,21 @@ class EndsPool:
     destination: Integers
     hour: Integers
     cumulative: Floats
-    ways: Ways | None = None
+    outlines: Outlines | None = None
 
     def sample(self, n: int, generator: np.random.Generator) -> DrawnEnds:
         """`n` of them, by weight and in the order of the pool: each stretch of it gives as many as it should, but for one."""
         even = (np.arange(n) + generator.random()) / n
         at = np.searchsorted(self.cumulative, even * self.cumulative[-1], side="right")
         at = np.minimum(at, len(self.cumulative) - 1)
-        ways = None if self.ways is None else self.ways.take(at)
-        return DrawnEnds(self.source[at], self.destination[at], self.hour[at], ways)
+        outlines = None if self.outlines is None else self.outlines.take(at)
+        return DrawnEnds(self.source[at], self.destination[at], self.hour[at], outlines)
 
     def where(self, keep: NDArray[np.bool_]) -> EndsPool:
         """Those that meet a condition."""
         weight = np.diff(self.cumulative, prepend=0.0)[keep]
-        ways = None if self.ways is None else self.ways.take(keep)
-        return EndsPool(self.source[keep], self.destination[keep], self.hour[keep], np.cumsum(weight), ways)
+        outlines = None if self.outlines is None else self.outlines.take(keep)
+        return EndsPool(self.source[keep], self.destination[keep], self.hour[keep], np.cumsum(weight), outlines)
 
 
 def independent_pool(  # noqa: PLR0917
@@ -246,8 +260,8 @@ def independent_pool(  # noqa: PLR0917
     """Draw independent ends, and weigh them until pairs, hours and distances are those of the noisy tables."""
     source, destination, hour = ends.sample(size, generator)
     apart = diameter_bin(_apart_m(source, destination, frame, generator))
-    distances = {"apart": (once_each(apart, DIAMETERS), answers["apart"])}
-    weight = _weights(End(source, destination, hour), distances, answers, frame, zones, n)
+    distances = {"apart": (one_bin_each(apart, N_DIAMETERS), answers["apart"])}
+    weight = _pool_weights(End(source, destination, hour), distances, answers, frame, zones, n)
     order = np.lexsort((apart, zones.zone[destination], zones.zone[source], hour))
     return EndsPool(source[order], destination[order], hour[order], np.cumsum(weight[order]))
 
@@ -274,7 +288,7 @@ def gravity_pool(  # noqa: PLR0917
     gravity = fit_gravity(frame, coarse, shapes.apart(generator))
     diameter_m, apart_m, length_m = shapes.draw(size, generator)
     first, last = gravity.sample(apart_m, generator)
-    first_y, first_x, last_y, last_x = placed(frame, inside, first, last, apart_m, generator)
+    first_y, first_x, last_y, last_x = place_ends(frame, inside, first, last, apart_m, generator)
     source, destination = frame.fine_at(first_y, first_x), frame.fine_at(last_y, last_x)
     hour = np.zeros(size, dtype=np.int64)
     if frame.hours > 1:
@@ -286,16 +300,16 @@ def gravity_pool(  # noqa: PLR0917
     extra = {}
     if "ends" in answers:
         both, owner = np.column_stack([source, destination]).ravel(), np.repeat(np.arange(size, dtype=np.int64), 2)
-        extra["ends"] = (shared(frame.coarse_of(both), owner, frame.n_coarse, norm), answers["ends"])
-    weight = _weights(End(source, destination, hour), extra, answers, frame, zones, n)
-    ways = Ways(first_y, first_x, last_y, last_x, diameter_m, length_m)
+        extra["ends"] = (divide_among_bins(frame.coarse_of(both), owner, frame.n_coarse, norm), answers["ends"])
+    weight = _pool_weights(End(source, destination, hour), extra, answers, frame, zones, n)
+    outlines = Outlines(first_y, first_x, last_y, last_x, diameter_m, length_m)
     order = np.lexsort((diameter_m, hour, zones.at(destination, zones.pairs), zones.at(source, zones.pairs)))
-    return EndsPool(source[order], destination[order], hour[order], np.cumsum(weight[order]), ways.take(order))
+    return EndsPool(source[order], destination[order], hour[order], np.cumsum(weight[order]), outlines.take(order))
 
 
-def _weights(  # noqa: PLR0917
+def _pool_weights(  # noqa: PLR0917
     drawn: End,
-    extra: Mapping[str, tuple[Parts, Answer]],
+    extra: Mapping[str, tuple[TripContributions, Answer]],
     answers: Mapping[str, Answer],
     frame: Frame,
     zones: Zones,
@@ -310,11 +324,11 @@ def _weights(  # noqa: PLR0917
         asked["sources"] = Answer(table.sum(axis=1), deviation)
         asked["destinations"] = Answer(table.sum(axis=0), deviation)
     bins = end_bins(drawn, frame, zones, set(asked))
-    shown = {name: once_each(at, n_bins) for name, (at, n_bins) in bins.items()}
+    shown = {name: one_bin_each(at, n_bins) for name, (at, n_bins) in bins.items()}
     for name, (part, answer) in extra.items():
         shown[name], asked[name] = part, answer
-    pulls = fit_pulls(shown, asked, n, size)
-    return np.exp(log_weights(shown, pulls, size, most=6.0))
+    log_weights = fit_log_weights(shown, asked, n, size)
+    return np.exp(candidate_log_weights(shown, log_weights, size, max_log_weight=MAX_END_LOG_WEIGHT))
 
 
 def _apart_m(source: Integers, destination: Integers, frame: Frame, generator: np.random.Generator) -> Floats:

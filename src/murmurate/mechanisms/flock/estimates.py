@@ -9,19 +9,19 @@ from numba import njit
 
 from murmurate.asking import STEPS, Answer
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.flock.tables import Parts
+from murmurate.mechanisms.flock.tables import TripContributions
 from murmurate.mechanisms.flock.tracks import Frame
 from murmurate.synthesis.ends import believed_cells
 
-GROUPS = 8
+SIZE_GROUPS = 8
 """Of cells of similar size, each believed by its own error."""
-LAYS = 8
-MANY_CELLS = 10_000
-"""From here on half as many lays: noise of single cells is then far above what they hold."""
-LEFT = 0.35
+N_PARTITIONS = 8
+HALF_PARTITIONS_CELLS = 10_000
+"""From here on half as many n_partitions: noise of single cells is then far above what they hold."""
+REMAINING_ERROR = 0.35
 """Of the deviation of a noisy cell, after its neighbours have been asked."""
-LAID = 0.381966
-"""The golden section spreads the lays evenly, whatever their number."""
+GOLDEN_SHIFT = 0.381966
+"""The golden section spreads the n_partitions evenly, whatever their number."""
 
 
 def estimate_cells(answer: Answer, rows: int, columns: int, prior: Floats | None = None) -> Floats:
@@ -30,17 +30,17 @@ def estimate_cells(answer: Answer, rows: int, columns: int, prior: Floats | None
     expected = np.ones((rows, columns)) if prior is None else prior.reshape(rows, columns)
     total = max(float(answer.noisy.sum()), 1.0)
     side = 1 << (max(rows, columns) - 1).bit_length() >> 1
-    lays = LAYS if noisy.size < MANY_CELLS else LAYS // 2
+    n_partitions = N_PARTITIONS if noisy.size < HALF_PARTITIONS_CELLS else N_PARTITIONS // 2
     mean = np.zeros((rows, columns))
-    for lay in range(lays):
-        south, west = int(side * lay / lays), int(side * ((lay * LAID) % 1.0))
+    for partition in range(n_partitions):
+        south, west = int(side * partition / n_partitions), int(side * ((partition * GOLDEN_SHIFT) % 1.0))
         table = np.pad(noisy, ((south, 0), (west, 0)))
         area = np.pad(expected, ((south, 0), (west, 0)))
         found = believed_cells(
             table.ravel(), rows=rows + south, columns=columns + west, n=total, deviation=answer.deviation,
-            prior=area.ravel(), groups=GROUPS,
+            prior=area.ravel(), groups=SIZE_GROUPS,
         )  # fmt: skip
-        mean += found.reshape(table.shape)[south:, west:] / lays
+        mean += found.reshape(table.shape)[south:, west:] / n_partitions
     return np.asarray(mean.ravel() * (total / max(float(mean.sum()), 1e-9)))
 
 
@@ -50,8 +50,8 @@ def with_estimated_cells(answers: Mapping[str, Answer], frame: Frame) -> dict[st
     ends = estimate_cells(answers["ends"], frame.rows, frame.columns, visits)
     return {
         **answers,
-        "visits": Answer(visits, answers["visits"].deviation * LEFT),
-        "ends": Answer(ends, answers["ends"].deviation * LEFT),
+        "visits": Answer(visits, answers["visits"].deviation * REMAINING_ERROR),
+        "ends": Answer(ends, answers["ends"].deviation * REMAINING_ERROR),
     }
 
 
@@ -65,20 +65,22 @@ def interpolate_density(coarse: Floats, frame: Frame) -> Floats:
     return np.stack([np.interp(north, rows, column) for column in along.T], axis=1).ravel()
 
 
-ROUNDS = 40
-SPREAD = (0.003, 4.0)
-"""Bounds of the variance of a table's pulls; within them it is what the table shows beyond its noise."""
-MOST = 3.0
+NEWTON_ROUNDS = 40
+LOG_WEIGHT_VARIANCES = (0.003, 4.0)
+"""Bounds of the variance of a table's log_weights; within them it is what the table shows beyond its noise."""
+MAX_LOG_WEIGHT = 3.0
 """Largest logarithm by which any single trip is weighed up or down."""
 
 
-def fit_pulls(candidates: Mapping[str, Parts], answers: Mapping[str, Answer], n: float, n_candidates: int) -> dict[str, Floats]:
-    """Pulls of every bin of every answered table: the most likely ones, given noise and how far each table is off."""
+def fit_log_weights(
+    candidates: Mapping[str, TripContributions], answers: Mapping[str, Answer], n: float, n_candidates: int
+) -> dict[str, Floats]:
+    """Pulls of every bin of every answered table: the max_log_weight likely ones, given noise and how far each table is off."""
     names = list(candidates)
     starts = np.concatenate([[0], np.cumsum([candidates[name].n_bins for name in names])]).astype(np.int64)
-    trip, bin_, weight = _stacked([candidates[name] for name in names], starts)
+    trip, bin_, weight = _stack([candidates[name] for name in names], starts)
     each = n / n_candidates
-    wanted, variance, spread = [], [], []
+    wanted, variance, prior_variance = [], [], []
     for name in names:
         noisy, deviation = answers[name].noisy.ravel(), answers[name].deviation
         shown = candidates[name].table() * (each / STEPS)
@@ -86,21 +88,27 @@ def fit_pulls(candidates: Mapping[str, Parts], answers: Mapping[str, Answer], n:
         relative = excess / max(float((shown**2).sum()), 1e-9)
         wanted.append(noisy)
         variance.append(np.full(noisy.size, deviation**2))
-        spread.append(np.full(noisy.size, np.clip(relative, *SPREAD)))
-    pull = np.zeros(starts[-1])
-    _solve(
-        (trip, bin_, weight), np.concatenate(wanted), np.concatenate(variance), np.concatenate(spread), pull,
-        (each, n_candidates, ROUNDS),
+        prior_variance.append(np.full(noisy.size, np.clip(relative, *LOG_WEIGHT_VARIANCES)))
+    log_weight = np.zeros(starts[-1])
+    _newton(
+        (trip, bin_, weight), np.concatenate(wanted), np.concatenate(variance), np.concatenate(prior_variance), log_weight,
+        (each, n_candidates, NEWTON_ROUNDS),
     )  # fmt: skip
-    return {name: pull[low:high] for name, low, high in zip(names, starts[:-1], starts[1:], strict=True)}
+    return {name: log_weight[low:high] for name, low, high in zip(names, starts[:-1], starts[1:], strict=True)}
 
 
-def log_weights(candidates: Mapping[str, Parts], pulls: Mapping[str, Floats], n: int, *, most: float = MOST) -> Floats:
+def candidate_log_weights(
+    candidates: Mapping[str, TripContributions],
+    log_weights: Mapping[str, Floats],
+    n: int,
+    *,
+    max_log_weight: float = MAX_LOG_WEIGHT,
+) -> Floats:
     """Logarithm of the weight of each candidate."""
     total = np.zeros(n)
     for name, part in candidates.items():
-        total += np.bincount(part.trip, weights=part.weight / STEPS * pulls[name][part.bin], minlength=n)
-    return np.clip(total - np.median(total), -most, most)
+        total += np.bincount(part.trip, weights=part.weight / STEPS * log_weights[name][part.bin], minlength=n)
+    return np.clip(total - np.median(total), -max_log_weight, max_log_weight)
 
 
 def resample(log_weight: Floats, n: int, generator: np.random.Generator) -> Integers:
@@ -110,19 +118,19 @@ def resample(log_weight: Floats, n: int, generator: np.random.Generator) -> Inte
     return np.minimum(np.searchsorted(cumulative, at, side="right"), len(cumulative) - 1)
 
 
-def _stacked(tables: list[Parts], starts: Integers) -> tuple[Integers, Integers, Floats]:
+def _stack(tables: list[TripContributions], starts: Integers) -> tuple[Integers, Integers, Floats]:
     trip = np.concatenate([part.trip for part in tables])
     bin_ = np.concatenate([part.bin + start for part, start in zip(tables, starts[:-1], strict=True)])
     return trip, bin_, np.concatenate([part.weight for part in tables]) / STEPS
 
 
 @njit(cache=True, nogil=True)
-def _solve(  # noqa: PLR0917
+def _newton(  # noqa: PLR0917
     stacked: tuple[Integers, Integers, Floats],
     wanted: Floats,
     variance: Floats,
-    spread: Floats,
-    pull: Floats,
+    prior_variance: Floats,
+    log_weight: Floats,
     how: tuple[float, int, int],
 ) -> None:
     """Newton steps on all bins at once, each bin's curvature bounded by that of the trips it shares with others."""
@@ -134,17 +142,17 @@ def _solve(  # noqa: PLR0917
     for _ in range(rounds):
         log_mass = np.zeros(n_candidates)
         for at in range(len(trip)):
-            log_mass[trip[at]] += weight[at] * pull[bin_[at]]
+            log_mass[trip[at]] += weight[at] * log_weight[bin_[at]]
         mass = each * np.exp(np.minimum(np.maximum(log_mass, -8.0), 8.0))
-        shown, moved = np.zeros(len(pull)), np.zeros(len(pull))
+        shown, curvature = np.zeros(len(log_weight)), np.zeros(len(log_weight))
         for at in range(len(trip)):
             share = weight[at] * mass[trip[at]]
             shown[bin_[at]] += share
-            moved[bin_[at]] += share * whole[trip[at]]
-        for at in range(len(pull)):
+            curvature[bin_[at]] += share * whole[trip[at]]
+        for at in range(len(log_weight)):
             if shown[at] <= 0.0:
                 continue
             noise = variance[at] + each * shown[at]
-            slope = (wanted[at] - shown[at]) * shown[at] / noise - pull[at] / spread[at]
-            step = slope / (shown[at] * moved[at] / noise + 1.0 / spread[at])
-            pull[at] += min(max(step, -0.5), 0.5)
+            slope = (wanted[at] - shown[at]) * shown[at] / noise - log_weight[at] / prior_variance[at]
+            step = slope / (shown[at] * curvature[at] / noise + 1.0 / prior_variance[at])
+            log_weight[at] += min(max(step, -0.5), 0.5)

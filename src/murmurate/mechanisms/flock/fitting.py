@@ -1,4 +1,4 @@
-"""Fitting: tables are measured once, laws are made of them, and pulls take up what the laws do not show."""
+"""Fitting: tables are measured once, laws are made of them, and log_weights take up what the laws do not show."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from murmurate.asking import STEPS, Answer, Norm
 from murmurate.core.space import Floats
-from murmurate.mechanisms.flock.base_model import BaseLaw
+from murmurate.mechanisms.flock.base_model import BaseModel
 from murmurate.mechanisms.flock.ends import EndsPool, gravity_pool, independent_pool
-from murmurate.mechanisms.flock.estimates import estimate_cells, fit_pulls, with_estimated_cells
-from murmurate.mechanisms.flock.rounds import Plan, shapes_weighed
+from murmurate.mechanisms.flock.estimates import estimate_cells, fit_log_weights, with_estimated_cells
+from murmurate.mechanisms.flock.rounds import Plan, use_shape_weights
 from murmurate.mechanisms.flock.shapes import Pace, Shapes, estimate_shapes, fit_pace
-from murmurate.mechanisms.flock.tables import Zones, parts
+from murmurate.mechanisms.flock.tables import Zones, trip_contributions
 from murmurate.mechanisms.flock.tracks import Frame
 from murmurate.synthesis.calibrate import correction, relative_middles, starting_weights
 from murmurate.synthesis.ends import Ends, believed_zone_hour, coarsen, filled, joint_of
@@ -25,37 +25,37 @@ from murmurate.synthesis.sizes import n_rings_of, rings, sizes_from_tables
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
-TILTED = ("pairs", "source_hour", "destination_hour", "visits", "ends", "diameter", "shape")
-COUNTED_TILTED = ("sizes", "sizes_hour")
-"""Where steps are counted: all else is in the law itself, and a second look at its noise would only add to it."""
-SHAPES = ("diameter", "shape")
-"""What such trips are weighed by as well, where `rules.shapes_weighed`."""
-CALIBRATED = ("towards", "visits", "steps")
-CALIBRATIONS = 5
-COARSE_CALIBRATIONS = 3
+WEIGHTED_TABLES = ("pairs", "source_hour", "destination_hour", "visits", "ends", "diameter", "shape")
+SIZE_TABLES = ("sizes", "sizes_hour")
+"""Where steps are step_tables: all else is in the law itself, and a second look at its noise would only add to it."""
+SHAPE_TABLES = ("diameter", "shape")
+"""What such trips are weighed by as well, where `rules.use_shape_weights`."""
+CALIBRATED_TABLES = ("towards", "visits", "steps")
+CALIBRATION_ROUNDS = 5
+COARSE_CALIBRATION_ROUNDS = 3
 """Where visits alone are there to turn to."""
-ENDS_POOL = (100_000, 300_000)
-GRAVITY_POOL = (80_000, 120_000)
-POOL = (12_000, 60_000)
-COARSE_POOL = 12_000
-DRAWN_ENDS = 200_000
-DETOUR = 0.4
+ENDS_POOL_TRIPS = (100_000, 300_000)
+GRAVITY_POOL_TRIPS = (80_000, 120_000)
+POOL_TRIPS = (12_000, 60_000)
+COARSE_POOL_TRIPS = 12_000
+SIMULATED_ENDS = 200_000
+DETOUR_SCALE_CELLS = 0.4
 """Cells of detour that make a step less likely by a factor of e, where moves are not counted."""
-LONG_STEP = 0.1
-LITTLE = 0.02
+LONG_STEP_WEIGHT = 0.1
+MIN_ROUTING_WEIGHT = 0.02
 """Of the mean of the cells: what every cell draws a way by, so that none is closed."""
-LITTLE_NOISE = 0.7
-TURNED = 0.7
+CORRECTION_OFFSET_SDS = 0.7
+VISIT_CORRECTION_POWER = 0.7
 """Power of a correction by the noisy visits of a cell, which depend on the ways through all others as well."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The base law, the zones of its tables, and the pulls on them."""
+    """The base base, the zones of its tables, and the log_weights on them."""
 
-    law: BaseLaw
+    base: BaseModel
     zones: Zones
-    pulls: dict[str, Floats]
+    log_weights: dict[str, Floats]
     norm: Norm
     n: float
     """Noisy number of trips."""
@@ -70,24 +70,24 @@ def fit(plan: Plan, rng: Randomness) -> Fitted:
     pace = fit_pace(plan.answers["pace"], plan.answers.get("pace_hour"), frame.hours) if plan.timed else None
     answers = dict(plan.answers) if "steps" in plan.answers else with_estimated_cells(plan.answers, frame)
     cells = plan.end_cells
-    law = _base_law(answers, frame, zones, cells * (n / max(cells.sum(), 1e-9)), n, plan.norm, generator)
-    pool = int(np.clip(2 * n, *POOL))
-    law = _calibrated(law, answers, plan.norm, n, pool if law.counted else min(pool, COARSE_POOL), generator)
-    tilted: tuple[str, ...] = TILTED
-    if law.counted:
-        tilted = COUNTED_TILTED + (SHAPES if shapes_weighed(n, frame.n_coarse, plan.noise) else ())
-    names = [name for name in tilted if name in answers]
-    shown = parts(names, law.draw(pool, generator), frame, zones, plan.norm)
-    pulls = fit_pulls(shown, answers, n, pool)
-    return Fitted(law, zones, pulls, plan.norm, n, pace)
+    base = _fit_base_model(answers, frame, zones, cells * (n / max(cells.sum(), 1e-9)), n, plan.norm, generator)
+    pool = int(np.clip(2 * n, *POOL_TRIPS))
+    base = _calibrate(base, answers, plan.norm, n, pool if base.has_step_tables else min(pool, COARSE_POOL_TRIPS), generator)
+    weighted: tuple[str, ...] = WEIGHTED_TABLES
+    if base.has_step_tables:
+        weighted = SIZE_TABLES + (SHAPE_TABLES if use_shape_weights(n, frame.n_coarse, plan.noise) else ())
+    names = [name for name in weighted if name in answers]
+    shown = trip_contributions(names, base.draw(pool, generator), frame, zones, plan.norm)
+    log_weights = fit_log_weights(shown, answers, n, pool)
+    return Fitted(base, zones, log_weights, plan.norm, n, pace)
 
 
-def _base_law(  # noqa: PLR0917
+def _fit_base_model(  # noqa: PLR0917
     answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats, n: float, norm: Norm, generator: np.random.Generator
-) -> BaseLaw:
+) -> BaseModel:
     shapes = estimate_shapes(answers["diameter"], answers["shape"])
-    ends = _pool(answers, frame, zones, shapes, cells, n, norm, generator)
-    drawn_ends = ends.sample(DRAWN_ENDS, generator)
+    ends = _ends_pool(answers, frame, zones, shapes, cells, n, norm, generator)
+    drawn_ends = ends.sample(SIMULATED_ENDS, generator)
     source, destination, hour = drawn_ends.source, drawn_ends.destination, drawn_ends.hour
     n_rings = n_rings_of(frame.rows, frame.columns)
     ring = rings(frame.coarse_of(source), frame.coarse_of(destination), frame.columns)
@@ -97,7 +97,7 @@ def _base_law(  # noqa: PLR0917
         sizes = sizes_from_tables(
             answers["sizes"].noisy.reshape(n_rings, -1),
             answers["sizes_hour"].noisy.reshape(frame.hours, -1) if "sizes_hour" in answers else None,
-            ring_hour=np.asarray(drawn.reshape(n_rings, -1) * (n / DRAWN_ENDS), dtype=np.float64),
+            ring_hour=np.asarray(drawn.reshape(n_rings, -1) * (n / SIMULATED_ENDS), dtype=np.float64),
             deviation=answers["sizes"].deviation,
             columns=frame.columns,
             least=1,
@@ -111,7 +111,7 @@ def _base_law(  # noqa: PLR0917
         mean = max(visits.mean(), 1e-9)
         weights = MoveWeights(
             straight_weights(around, frame.stride),
-            ((visits + LITTLE * mean) / mean),
+            ((visits + MIN_ROUTING_WEIGHT * mean) / mean),
             np.ones((around.n_cells, around.n_offsets)),
         )
     by_diameter = answers["diameter"].noisy.reshape(-1, 2)
@@ -121,10 +121,10 @@ def _base_law(  # noqa: PLR0917
         by_diameter[:, 1], np.maximum(by_diameter.sum(axis=1), 0) * share + 1e-6, deviation=answers["diameter"].deviation
     )
     repeats = np.clip(repeated / np.maximum(by_diameter.sum(axis=1), answers["diameter"].deviation), 0.0, 1.0)
-    return BaseLaw(frame, ends, weights, sizes, visits, cells, shapes, repeats)
+    return BaseModel(frame, ends, weights, sizes, visits, cells, shapes, repeats)
 
 
-def _pool(  # noqa: PLR0917
+def _ends_pool(  # noqa: PLR0917
     answers: dict[str, Answer],
     frame: Frame,
     zones: Zones,
@@ -134,9 +134,9 @@ def _pool(  # noqa: PLR0917
     norm: Norm,
     generator: np.random.Generator,
 ) -> EndsPool:
-    size = int(np.clip(10 * n, *(ENDS_POOL if "apart" in answers else GRAVITY_POOL)))
+    size = int(np.clip(10 * n, *(ENDS_POOL_TRIPS if "apart" in answers else GRAVITY_POOL_TRIPS)))
     if "apart" in answers:
-        return independent_pool(_ends(answers, frame, zones, cells, n), answers, frame, zones, n, size, generator)
+        return independent_pool(_joint_ends(answers, frame, zones, cells, n), answers, frame, zones, n, size, generator)
     hours = _zone_hours(answers, frame, zones, cells)
     return gravity_pool(shapes, cells, hours, answers, frame, zones, norm, n, size, generator)
 
@@ -155,7 +155,7 @@ def _zone_hours(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: F
     return both[0], both[1]
 
 
-def _ends(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats, n: float) -> Ends:
+def _joint_ends(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats, n: float) -> Ends:
     pairs = answers["pairs"].noisy.reshape(2**zones.pairs, -1)
     both = _zone_hours(answers, frame, zones, cells)
     if frame.hours == 1:
@@ -172,33 +172,33 @@ def _ends(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats,
     return Ends(joint, both[0], both[1], cells, cells, zones.zone, n)
 
 
-def _calibrated(  # noqa: PLR0917
-    law: BaseLaw, answers: dict[str, Answer], norm: Norm, n: float, pool: int, generator: np.random.Generator
-) -> BaseLaw:
-    """Weights of the walk turned towards the noisy tables of moves, by drawing and counting."""
-    around = law.frame.around
-    names = [name for name in CALIBRATED if name in answers]
-    for _ in range(CALIBRATIONS if law.counted else COARSE_CALIBRATIONS):
-        shown = parts(names, law.draw(pool, generator), law.frame, None, norm)
-        turned: dict[str, Floats] = {"towards": np.ones(1), "steps": np.ones(1)}
+def _calibrate(  # noqa: PLR0917
+    base: BaseModel, answers: dict[str, Answer], norm: Norm, n: float, pool: int, generator: np.random.Generator
+) -> BaseModel:
+    """Weights of the walk factor towards the noisy tables of moves, by drawing and counting."""
+    around = base.frame.around
+    names = [name for name in CALIBRATED_TABLES if name in answers]
+    for _ in range(CALIBRATION_ROUNDS if base.has_step_tables else COARSE_CALIBRATION_ROUNDS):
+        shown = trip_contributions(names, base.draw(pool, generator), base.frame, None, norm)
+        factor: dict[str, Floats] = {"towards": np.ones(1), "steps": np.ones(1)}
         for name in names:
             expected: Floats = np.asarray(shown[name].table() * (n / (pool * STEPS)), dtype=np.float64)
-            turned[name] = correction(answers[name].noisy, expected, answers[name].deviation)
+            factor[name] = correction(answers[name].noisy, expected, answers[name].deviation)
         if "steps" not in answers:
-            little = answers["visits"].deviation * LITTLE_NOISE
-            turned["visits"] = ((law.visits + little) / (expected + little)) ** TURNED
-        law = replace(
-            law,
+            offset = answers["visits"].deviation * CORRECTION_OFFSET_SDS
+            factor["visits"] = ((base.visits + offset) / (expected + offset)) ** VISIT_CORRECTION_POWER
+        base = replace(
+            base,
             weights=MoveWeights(
-                law.weights.towards * _table(turned["towards"], around),
-                law.weights.visits * turned["visits"],
-                law.weights.steps * _table(turned["steps"], around),
+                base.weights.towards * _by_offset(factor["towards"], around),
+                base.weights.visits * factor["visits"],
+                base.weights.steps * _by_offset(factor["steps"], around),
             ),
         )
-    return law
+    return base
 
 
-def _table(values: Floats, around: Neighbourhood) -> Floats:
+def _by_offset(values: Floats, around: Neighbourhood) -> Floats:
     return values.reshape(-1, around.n_offsets) if values.size > 1 else values
 
 
@@ -210,5 +210,5 @@ def straight_weights(around: Neighbourhood, stride: float) -> Floats:
     middle = relative_middles(around)
     before = np.hypot(*middle)[:, None]
     after = np.hypot(middle[0][:, None] - step[0], middle[1][:, None] - step[1])
-    over = np.where(far > 1.5, LONG_STEP, np.where(far > 1, min(stride, 1.0), 1.0))
-    return np.exp(-(far + after - before) / DETOUR) * over
+    over = np.where(far > 1.5, LONG_STEP_WEIGHT, np.where(far > 1, min(stride, 1.0), 1.0))
+    return np.exp(-(far + after - before) / DETOUR_SCALE_CELLS) * over

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from murmurate.core.parameters import whole
 from murmurate.core.trips import TIME, Trips
 from murmurate.errors import InputError, ParameterError
-from murmurate.mechanisms.flock.base_model import BaseLaw, apart_again
-from murmurate.mechanisms.flock.ends import EndsPool, Ways
-from murmurate.mechanisms.flock.estimates import log_weights, resample
+from murmurate.mechanisms.flock.base_model import BaseModel, Flags
+from murmurate.mechanisms.flock.ends import EndsPool, Outlines
+from murmurate.mechanisms.flock.estimates import candidate_log_weights, resample
 from murmurate.mechanisms.flock.fitting import Fitted
-from murmurate.mechanisms.flock.rounds import CANDIDATES
+from murmurate.mechanisms.flock.rounds import CANDIDATES_PER_TRIP
 from murmurate.mechanisms.flock.shapes import Pace, Shapes, times_us
-from murmurate.mechanisms.flock.tables import Zones, parts
+from murmurate.mechanisms.flock.tables import Zones, trip_contributions
 from murmurate.mechanisms.flock.tracks import Frame, Tracks
 from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
@@ -31,7 +31,7 @@ from murmurate.synthesis.sizes import Sizes
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
-AT_ONCE = 50_000
+BATCH_TRIPS = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class FlockModel:
 
     @property
     def grid(self) -> Grid:
-        return self.fitted.law.frame.grid
+        return self.fitted.base.frame.grid
 
     def sample(
         self,
@@ -72,7 +72,7 @@ class FlockModel:
         hour: int | None = None,
         origin: Sequence[int] | None = None,
         destination: Sequence[int] | None = None,
-        at_once: int = AT_ONCE,
+        at_once: int = BATCH_TRIPS,
     ) -> Iterator[Trips]:
         """The same a part at a time, for more trips than memory holds; names run on over the parts."""
         whole("n", n)
@@ -88,7 +88,7 @@ class FlockModel:
         write_model(path, self.fitted, time_zone=self.time_zone, day=self.day)
 
     def _ends(self, hour: int | None, origin: Sequence[int] | None, destination: Sequence[int] | None) -> EndsPool:
-        pool, hours = self.fitted.law.ends, self.fitted.law.frame.hours
+        pool, hours = self.fitted.base.ends, self.fitted.base.frame.hours
         keep = np.ones(len(pool.source), dtype=bool)
         if hour is not None:
             whole("hour", hour, at_least=0, at_most=23)
@@ -104,17 +104,17 @@ class FlockModel:
 
     def _tracks(self, n: int, ends: EndsPool, generator: np.random.Generator) -> Tracks:
         fitted = self.fitted
-        law = fitted.law
-        times = CANDIDATES["fine" if law.counted else "coarse"]
-        candidates = law.draw(times * n, generator, ends)
-        shown = parts(list(fitted.pulls), candidates, law.frame, fitted.zones, fitted.norm)
-        chosen = resample(log_weights(shown, fitted.pulls, candidates.n), n, generator)
+        base = fitted.base
+        times = CANDIDATES_PER_TRIP["fine" if base.has_step_tables else "coarse"]
+        candidates = base.draw(times * n, generator, ends)
+        shown = trip_contributions(list(fitted.log_weights), candidates, base.frame, fitted.zones, fitted.norm)
+        chosen = resample(candidate_log_weights(shown, fitted.log_weights, candidates.n), n, generator)
         again = np.concatenate([[False], chosen[1:] == chosen[:-1]])
         order = generator.permutation(n)
-        return apart_again(candidates.take(chosen), again, law.frame, generator).take(order)
+        return separate_copies(candidates.take(chosen), again, base.frame, generator).take(order)
 
     def _released(self, tracks: Tracks, first: int, generator: np.random.Generator) -> Trips:
-        frame, pace = self.fitted.law.frame, self.fitted.pace
+        frame, pace = self.fitted.base.frame, self.fitted.pace
         trip = np.repeat(np.arange(tracks.n, dtype=np.int64), np.diff(tracks.offsets)) + first
         lat, lng = frame.degrees(tracks.y, tracks.x)
         columns: dict[str, Any] = {"uid": trip, "tid": trip}
@@ -128,37 +128,51 @@ class FlockModel:
         return Trips(pl.DataFrame(columns), frame.grid, self.time_zone)
 
 
-FORMAT = 2
+FORMAT = 3
 KIND = "flock"
 ARRAYS = "arrays.npz"
 SCHEMA = "schema.json"
+ENDS_ARRAYS = ("source", "destination", "hour", "cumulative")
 
 Arrays = dict[str, NDArray[Any]]
 
 
+def separate_copies(tracks: Tracks, again: Flags, frame: Frame, generator: np.random.Generator) -> Tracks:
+    """Copies of a trip moved within their fine cells, point by point, so that no two released trips are the same."""
+    if not again.any():
+        return tracks
+    point = np.repeat(again, np.diff(tracks.offsets))
+    same = np.concatenate([[False], (np.diff(tracks.y) == 0) & (np.diff(tracks.x) == 0)])
+    same[tracks.offsets[:-1]] = False
+    y, x = tracks.y.copy(), tracks.x.copy()
+    for values, top in ((y, frame.top[0]), (x, frame.top[1])):
+        low = np.minimum(np.floor(values), np.ceil(top) - 1)
+        moved = np.where(point, low + np.minimum(top - low, 1.0) * generator.random(len(values)), values)
+        index = np.maximum.accumulate(np.where(same & point, 0, np.arange(len(values))))
+        values[:] = moved[index]
+    return replace(tracks, y=y, x=x)
+
+
 def write_model(path: Path, fitted: Fitted, *, time_zone: str, day: str) -> None:
     """Arrays and schema into the folder."""
-    law, frame, zones = fitted.law, fitted.law.frame, fitted.zones
+    base, frame, zones = fitted.base, fitted.base.frame, fitted.zones
     arrays: Arrays = {
-        "ends.source": law.ends.source,
-        "ends.destination": law.ends.destination,
-        "ends.hour": law.ends.hour,
-        "ends.cumulative": law.ends.cumulative,
-        "moves.towards": law.weights.towards.astype(np.float32),
-        "moves.visits": law.weights.visits.astype(np.float32),
-        "moves.steps": law.weights.steps.astype(np.float32),
-        "visits": law.visits,
-        "inside": law.inside,
-        "shapes.diameter": law.shapes.diameter,
-        "shapes.ratios": law.shapes.ratios,
-        "repeats": law.repeats,
+        **{f"ends.{name}": getattr(base.ends, name) for name in ENDS_ARRAYS},
+        "moves.towards": base.weights.towards.astype(np.float32),
+        "moves.visits": base.weights.visits.astype(np.float32),
+        "moves.steps": base.weights.steps.astype(np.float32),
+        "visits": base.visits,
+        "inside": base.inside,
+        "shapes.diameter": base.shapes.diameter,
+        "shapes.ratios": base.shapes.ratios,
+        "repeats": base.repeats,
         "zone": zones.zone,
-        **{f"pull.{name}": values for name, values in fitted.pulls.items()},
+        **{f"log_weight.{name}": values for name, values in fitted.log_weights.items()},
     }
-    if law.ends.ways is not None:
-        arrays |= {f"ways.{field.name}": getattr(law.ends.ways, field.name).astype(np.float32) for field in fields(Ways)}
-    if law.sizes is not None:
-        arrays["sizes"] = law.sizes.table
+    if base.ends.outlines is not None:
+        arrays |= {f"outlines.{name}": values.astype(np.float32) for name, values in vars(base.ends.outlines).items()}
+    if base.sizes is not None:
+        arrays["sizes"] = base.sizes.table
     if fitted.pace is not None:
         arrays["pace"] = fitted.pace.table
     np.savez_compressed(path / ARRAYS, allow_pickle=False, **arrays)
@@ -178,7 +192,7 @@ def write_model(path: Path, fitted: Fitted, *, time_zone: str, day: str) -> None
         "n": fitted.n,
         "time_zone": time_zone,
         "day": day,
-        "arrays": _described(arrays),
+        "arrays": _describe(arrays),
     }
     (path / SCHEMA).write_text(json.dumps(schema, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
@@ -196,18 +210,18 @@ def read_model(path: Path) -> tuple[Fitted, str, str]:
             f"{path} holds a model of kind {schema.get('kind')!r} and format {schema.get('format')!r}; this reads kind "
             f"{KIND!r} and format {FORMAT}."
         )
-    if _described(arrays) != schema["arrays"]:
+    if _describe(arrays) != schema["arrays"]:
         raise InputError(f"{path}: the arrays are not what the schema says.", "The files belong to different models.")
     grid = parse(schema["space"])
     if not isinstance(grid, Grid):
         raise InputError(f"{path}: the model's space {schema['space']!r} is not a grid.")
     frame = Frame(grid=grid, **schema["frame"])
-    ways = None
-    if "ways.length_m" in arrays:
-        ways = Ways(*(arrays[f"ways.{field.name}"].astype(np.float64) for field in fields(Ways)))
-    law = BaseLaw(
+    outlines = None
+    if "outlines.length_m" in arrays:
+        outlines = Outlines(*(arrays[f"outlines.{field.name}"].astype(np.float64) for field in fields(Outlines)))
+    base = BaseModel(
         frame=frame,
-        ends=EndsPool(arrays["ends.source"], arrays["ends.destination"], arrays["ends.hour"], arrays["ends.cumulative"], ways),
+        ends=EndsPool(**{name: arrays[f"ends.{name}"] for name in ENDS_ARRAYS}, outlines=outlines),
         weights=MoveWeights(*(arrays[f"moves.{name}"] for name in ("towards", "visits", "steps"))),
         sizes=Sizes(arrays["sizes"], frame.columns, 1) if "sizes" in arrays else None,
         visits=arrays["visits"],
@@ -215,11 +229,13 @@ def read_model(path: Path) -> tuple[Fitted, str, str]:
         shapes=Shapes(arrays["shapes.diameter"], arrays["shapes.ratios"]),
         repeats=arrays["repeats"],
     )
-    pulls = {name.removeprefix("pull."): values for name, values in arrays.items() if name.startswith("pull.")}
+    log_weights = {
+        name.removeprefix("log_weight."): values for name, values in arrays.items() if name.startswith("log_weight.")
+    }
     pace = Pace(arrays["pace"]) if "pace" in arrays else None
-    fitted = Fitted(law, Zones(arrays["zone"], **schema["depths"]), pulls, schema["norm"], schema["n"], pace)
+    fitted = Fitted(base, Zones(arrays["zone"], **schema["depths"]), log_weights, schema["norm"], schema["n"], pace)
     return fitted, schema["time_zone"], schema["day"]
 
 
-def _described(arrays: Arrays) -> dict[str, dict[str, Any]]:
+def _describe(arrays: Arrays) -> dict[str, dict[str, Any]]:
     return {name: {"shape": list(array.shape), "dtype": str(array.dtype)} for name, array in arrays.items()}

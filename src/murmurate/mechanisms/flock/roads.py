@@ -11,21 +11,21 @@ from numba import njit
 
 from murmurate.asking import Contributions, Norm, Part
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.flock.tables import Parts, shared
+from murmurate.mechanisms.flock.tables import TripContributions, divide_among_bins
 from murmurate.mechanisms.flock.tracks import Frame, Read, ReadTracks
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork, match
 from murmurate.spaces.road.geometry import points_along
 
-PITCH_M = 25.0
+KERB_SPACING_M = 25.0
 """Metres of road that one place stands for."""
-CELL_M = 250.0
-MARGIN_M = 60.0
+GRID_CELL_M = 250.0
+BOX_MARGIN_M = 60.0
 """A point that far from a road still belongs to it, so the box ends that far outside the network."""
-WORTH = 2.5
+MIN_GROUP_COUNT_SDS = 2.5
 """Links are told apart as finely as the mean count of a group stays this many deviations."""
-SMALLEST_SQUARE_M = 200.0
-NEAR = 0.05
+MIN_SQUARE_M = 200.0
+LOG_LENGTH_TOLERANCE = 0.05
 """A way whose length is this near to the wanted one ends the search for a better one."""
 
 
@@ -46,7 +46,7 @@ class Kerbs:
         """Every link but motorways that are not the only road in their cell, every few metres."""
         from scipy.spatial import cKDTree
 
-        pieces = np.maximum(np.rint(network.length_m / PITCH_M), 1).astype(np.int64)
+        pieces = np.maximum(np.rint(network.length_m / KERB_SPACING_M), 1).astype(np.int64)
         link = np.repeat(np.arange(network.n_links), pieces)
         share = (np.arange(len(link)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + 0.5) / pieces[link]
         lat, lng = points_along(network.shape_offsets, network.shape_lat, network.shape_lng, link, share)
@@ -73,10 +73,10 @@ def grid_over(network: RoadNetwork, most_cells: int) -> Grid:
     """The public grid over a network's box on which ends, visits and flows are counted."""
     south, north = float(network.shape_lat.min()), float(network.shape_lat.max())
     west, east = float(network.shape_lng.min()), float(network.shape_lng.max())
-    lat_pad = MARGIN_M / 111_000
+    lat_pad = BOX_MARGIN_M / 111_000
     lng_pad = lat_pad / max(np.cos(np.radians((south + north) / 2)), 0.01)
     box = (south - lat_pad, west - lng_pad, north + lat_pad, east + lng_pad)
-    cell_m = CELL_M
+    cell_m = GRID_CELL_M
     while (grid := Grid(*box, cell_m)).n_cells > most_cells:
         cell_m *= 2
     return grid
@@ -122,18 +122,18 @@ class Links:
         """Each trip shares one count among the groups it drives."""
         return self.use(prepared.trip, prepared.link, norm).contributions(prepared.unit)
 
-    def use(self, trip: Integers, link: Integers, norm: Norm) -> Parts:
+    def use(self, trip: Integers, link: Integers, norm: Norm) -> TripContributions:
         """The same for any trips."""
-        return shared(self.group[link], trip, self.n_groups, norm)
+        return divide_among_bins(self.group[link], trip, self.n_groups, norm)
 
 
 def groups_of(network: RoadNetwork, n: float, deviation: float) -> Integers:
     """[link] its group: links alone where trips are many for the noise, else links of one class in one square."""
-    most = max(n / (WORTH * deviation), 8.0)
+    most = max(n / (MIN_GROUP_COUNT_SDS * deviation), 8.0)
     if network.n_links <= most:
         return np.arange(network.n_links, dtype=np.int64)
     x, y = network.index.to_xy(*network.midpoint)
-    side = SMALLEST_SQUARE_M
+    side = MIN_SQUARE_M
     while True:
         row, column = np.floor(y / side).astype(np.int64), np.floor(x / side).astype(np.int64)
         key = ((row - row.min()) * (np.ptp(column) + 1) + column - column.min()) * 8 + network.road_class
@@ -168,7 +168,7 @@ def find_routes(  # noqa: PLR0917
     walks: tuple[Integers, Integers],
     n_cells: int,
     nodes: tuple[Integers, Integers, Integers],
-    opinion: Integers,
+    cost_set: Integers,
     wanted_m: Floats,
     outside: float,
 ) -> tuple[Integers, Integers, Floats]:
@@ -189,15 +189,15 @@ def find_routes(  # noqa: PLR0917
         for k in range(walk_offsets[trip], walk_offsets[trip + 1]):
             on_trip[walk_cells[k]] = trip
         least, n_best = np.inf, 0
-        for k in range(opinion.shape[1]):
+        for k in range(cost_set.shape[1]):
             n_tried, here = 0, start[trip]
             for leg in range(2):
                 to = via[trip] if leg == 0 else end[trip]
                 if to < 0:
                     continue
-                mind = opinion[trip, k]
-                added = _leg(
-                    graph, (ahead[0], ahead[1], ahead[2][mind]), cost[mind], cell, on_trip, trip, here, to, outside, search,
+                drawn = cost_set[trip, k]
+                added = _shortest_path(
+                    graph, (ahead[0], ahead[1], ahead[2][drawn]), cost[drawn], cell, on_trip, trip, here, to, outside, search,
                     reached, came, seen, done, tried[n_tried:],
                 )  # fmt: skip
                 search += 1
@@ -211,7 +211,7 @@ def find_routes(  # noqa: PLR0917
                 least, n_best = off, n_tried
                 best[:n_tried] = tried[:n_tried]
                 lengths[trip] = total
-            if least < NEAR:
+            if least < LOG_LENGTH_TOLERANCE:
                 break
         while used + n_best > len(path):
             path = np.append(path, np.empty(len(path), dtype=np.int64))
@@ -222,7 +222,7 @@ def find_routes(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def _leg(  # noqa: PLR0917
+def _shortest_path(  # noqa: PLR0917
     graph: tuple[Integers, Integers, Integers, Integers],
     ahead: tuple[Floats, Floats, float],
     cost: Floats,

@@ -20,7 +20,7 @@ from murmurate.errors import InputError
 from murmurate.mechanisms.flock.estimates import estimate_cells, interpolate_density
 from murmurate.mechanisms.flock.roads import Links, ReadLinks, groups_of
 from murmurate.mechanisms.flock.shapes import pace_bins
-from murmurate.mechanisms.flock.tables import Zones, end_bins, once_each, parts, table_bins
+from murmurate.mechanisms.flock.tables import Zones, end_bins, one_bin_each, table_bins, trip_contributions
 from murmurate.mechanisms.flock.tracks import End, Frame, Read, ReadEnds, ReadTracks, ReadUnits
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
@@ -28,7 +28,9 @@ from murmurate.synthesis.ends import depth_of
 from murmurate.synthesis.moves import reach_of
 from murmurate.synthesis.zones import zones_of_equal_mass
 
-COARSE = {
+REFERENCE_SHARE = 0.2
+
+COARSE_SHARES = {
     "n": 0.02,
     "ends": 0.23,
     "places": 0.02,
@@ -39,7 +41,7 @@ COARSE = {
 }
 """Shares of the budget where trips are few for the noise: routes are walked on blocks of cells."""
 
-FINE = {
+FINE_SHARES = {
     "n": 0.02,
     "ends": 0.09,
     "visits": 0.16,
@@ -53,7 +55,7 @@ FINE = {
 }
 """Shares where they are many: every cell is walked on, and steps are counted one by one."""
 
-COARSE_HOURS = {
+COARSE_HOURS_SHARES = {
     "n": 0.02,
     "ends": 0.21,
     "places": 0.02,
@@ -65,7 +67,7 @@ COARSE_HOURS = {
     "shape": 0.09,
 }
 
-FINE_HOURS = {
+FINE_HOURS_SHARES = {
     "n": 0.02,
     "ends": 0.05,
     "source_hour": 0.14,
@@ -85,36 +87,36 @@ FINE_HOURS = {
 COUNT_SHARE = 0.02
 """Of the number of trips: it is asked first, because it decides which of these applies."""
 
-PACE = {"pace": 0.02, "pace_hour": 0.01}
+SPEED_SHARES = {"pace": 0.02, "pace_hour": 0.01}
 """Shares of speeds, where trips have times; the other tables but the count leave room for them."""
 
-NEEDED = 3.0
+MIN_TRIPS_SDS = 3.0
 """Trips that make sense of a release, in deviations of their noisy count; tables then have some bins clear of their noise."""
 
-WORTH = 2.5
+MIN_MEAN_COUNT_SDS = 2.5
 """Coarse cells are as small as their mean count stays this many deviations of a table with a fifth of the budget."""
 
-STEPS_WORTH = 3_000.0
+MIN_STEP_TABLE_TRIPS_SDS = 3_000.0
 """Steps and sizes are counted one by one from this many deviations (of a table with a fifth of the budget) of trips on."""
 
-SHAPES_WORTH = 10_000.0
+MAX_SHAPE_WEIGHT_TRIPS_SDS = 10_000.0
 """Up to this many deviations of trips, trips made of counted steps are weighed by how far and how long they go as well: the
 fewer trips, the more their steps err together. Beyond it a second look at noisy lengths takes more than it gives."""
 
-USUAL_KMH = 25.0
+TYPICAL_SPEED_KMH = 25.0
 """How fast trips in cities are known to go, anywhere: it tells corners crossed from edges crossed, nothing else."""
 
-FINER = 4.0
-"""Pairs are told apart this much finer than tables that stand alone: pulls are shrunk bin by bin."""
+PAIR_REFINEMENT = 4.0
+"""Pairs are told apart this much finer than tables that stand alone: log_weights are shrunk bin by bin."""
 
-CANDIDATES = {"coarse": 3, "fine": 2}
+CANDIDATES_PER_TRIP = {"coarse": 3, "fine": 2}
 """Candidates drawn for each trip that is kept: fewer where moves are counted, as their law is nearer to the tables."""
 
-UNTIMED_REACH = 7
-UNTIMED_STRIDE = 0.5
+UNTIMED_REACH_CELLS = 7
+UNTIMED_STRIDE_CELLS = 0.5
 LINKS_SHARE = 0.08
 """Share of the budget for the use of links, on roads; the other tables leave room for it."""
-ROUND_TABLES = ("ends", "places", "visits", "apart", "diameter", "shape", "sizes", "sizes_hour", "towards", "steps")
+TRACK_TABLES = ("ends", "places", "visits", "apart", "diameter", "shape", "sizes", "sizes_hour", "towards", "steps")
 """Tables of the second round, over tracks."""
 ZONE_TABLES = ("source_hour", "destination_hour", "pairs", "pairs_hour")
 """Tables of the third round, over zones that the second round's answers make."""
@@ -174,13 +176,13 @@ class Plan:
 
     @cached_property
     def shares(self) -> dict[str, float]:
-        return shares(hours=self.hours, counted=steps_counted(self.n, self.frame.block, self.noise), timed=self.timed)
+        return shares(hours=self.hours, step_tables=use_step_tables(self.n, self.frame.block, self.noise), timed=self.timed)
 
     @cached_property
     def frame(self) -> Frame:
         """Coarse cells, as small as the noisy number of trips allows."""
         block = block_of(self.grid, self.n, self.noise)
-        reach, stride = UNTIMED_REACH, UNTIMED_STRIDE
+        reach, stride = UNTIMED_REACH_CELLS, UNTIMED_STRIDE_CELLS
         if self.timed:
             reach = reach_of(cell_m=self.grid.cell_m * block, max_speed_kmh=self.max_speed_kmh, slot_s=self.slot_s)
             stride = stride_of(self.grid.cell_m * block, self.slot_s)
@@ -212,7 +214,7 @@ class Plan:
     @cached_property
     def zones(self) -> Zones:
         """Zones of equal estimated ends."""
-        depth = depths(self.n, self.hours, self.shares, self.noise)
+        depth = zone_depths(self.n, self.hours, self.shares, self.noise)
         zone = zones_of_equal_mass(self.end_cells, rows=self.grid.rows, columns=self.grid.columns, depth=depth["fine"])
         return Zones(zone, **depth)
 
@@ -227,7 +229,7 @@ class Plan:
         return max(total / weight, 1.0)
 
     def _tracks(self) -> Round:
-        names = tuple(name for name in (*ROUND_TABLES, "pace", "pace_hour") if name in self.shares)
+        names = tuple(name for name in (*TRACK_TABLES, "pace", "pace_hour") if name in self.shares)
         sizes = table_bins(self.frame)
         tables = [self._table(name, sizes[name], self.shares[name]) for name in names]
         prepare: Any = ReadTracks(self.frame, self.slot_s)
@@ -265,10 +267,10 @@ class CountTracks:
     def __call__(self, prepared: Any) -> Mapping[str, Contributions]:
         """Rows of every table."""
         read: Read = prepared if self.links is None else prepared.read
-        found = parts(self.names, read.tracks, self.frame, None, self.norm)
+        found = trip_contributions(self.names, read.tracks, self.frame, None, self.norm)
         if read.seconds is not None:
             paces = pace_bins(read.tracks, read.seconds, self.frame.hours)
-            found |= {name: once_each(*paces[name]) for name in self.names if name in paces}
+            found |= {name: one_bin_each(*paces[name]) for name in self.names if name in paces}
         rows = {name: part.contributions(read.unit) for name, part in found.items()}
         if self.links is not None:
             rows["links"] = self.links.contributions(prepared, self.norm)
@@ -297,7 +299,7 @@ class CountEnds:
 
 def _refuse_too_few(n: float, noise: NoiseLevel) -> None:
     """Refuse by the charged count and public numbers alone, so that the refusal itself reveals nothing else."""
-    needed = trips_needed(noise)
+    needed = min_trips(noise)
     if n < needed:
         raise InputError(
             f"a noisy count found about {max(n, 0):,.0f} trips in the box, and with this budget a release shows more than its "
@@ -307,52 +309,52 @@ def _refuse_too_few(n: float, noise: NoiseLevel) -> None:
         )
 
 
-def shares(*, hours: int, counted: bool, timed: bool) -> dict[str, float]:
+def shares(*, hours: int, step_tables: bool, timed: bool) -> dict[str, float]:
     """What each table gets; they add up to one."""
     if hours == 1:
-        parts = FINE if counted else COARSE
+        parts = FINE_SHARES if step_tables else COARSE_SHARES
     else:
-        parts = FINE_HOURS if counted else COARSE_HOURS
+        parts = FINE_HOURS_SHARES if step_tables else COARSE_HOURS_SHARES
     if not timed:
         return dict(parts)
-    pace = {name: value for name, value in PACE.items() if name == "pace" or hours > 1}
+    pace = {name: value for name, value in SPEED_SHARES.items() if name == "pace" or hours > 1}
     left = (1 - COUNT_SHARE - sum(pace.values())) / (1 - COUNT_SHARE)
     return {name: value if name == "n" else value * left for name, value in parts.items()} | pace
 
 
-def trips_needed(noise: NoiseLevel) -> float:
+def min_trips(noise: NoiseLevel) -> float:
     """How many trips a release needs to show more than its noise."""
-    return NEEDED * noise.deviation(COUNT_SHARE)
+    return MIN_TRIPS_SDS * noise.deviation(COUNT_SHARE)
 
 
 def block_of(grid: Grid, n: float, noise: NoiseLevel) -> int:
     """Fine cells along a side of a coarse cell: more trips or less noise, smaller cells."""
-    worth = max(n, 1.0) / (WORTH * noise.deviation(0.2))
+    worth = max(n, 1.0) / (MIN_MEAN_COUNT_SDS * noise.deviation(REFERENCE_SHARE))
     return int(np.clip(round(sqrt(grid.n_cells / worth)), 1, max(1, ceil(min(grid.rows, grid.columns) / 2))))
 
 
-def steps_counted(n: float, block: int, noise: NoiseLevel) -> bool:
+def use_step_tables(n: float, block: int, noise: NoiseLevel) -> bool:
     """Whether steps and sizes get tables; few trips are better told by how far and how long they go."""
-    return block == 1 and n > STEPS_WORTH * noise.deviation(0.2)
+    return block == 1 and n > MIN_STEP_TABLE_TRIPS_SDS * noise.deviation(REFERENCE_SHARE)
 
 
-def shapes_weighed(n: float, n_cells: int, noise: NoiseLevel) -> bool:
+def use_shape_weights(n: float, n_cells: int, noise: NoiseLevel) -> bool:
     """Whether trips of counted steps are weighed by their shapes too: where trips are few for the noise or for the cells."""
-    return n < SHAPES_WORTH * noise.deviation(0.2) or n < n_cells
+    return n < MAX_SHAPE_WEIGHT_TRIPS_SDS * noise.deviation(REFERENCE_SHARE) or n < n_cells
 
 
 def stride_of(frame_m: float, slot_s: float) -> float:
     """Coarse cells between two points of a usual trip."""
-    return USUAL_KMH / 3.6 * slot_s / frame_m
+    return TYPICAL_SPEED_KMH / 3.6 * slot_s / frame_m
 
 
-def depths(n: float, hours: int, part: dict[str, float], noise: NoiseLevel) -> dict[str, int]:
+def zone_depths(n: float, hours: int, part: dict[str, float], noise: NoiseLevel) -> dict[str, int]:
     """How often the box is halved for the zones of each table."""
 
     def halved(name: str, trips: float, ends: int) -> int:
         return depth_of(trips, noise.deviation(part[name]), ends) if name in part else 0
 
-    pairs, by_hour = halved("pairs", n * FINER, 2), halved("source_hour", n / hours, 1)
+    pairs, by_hour = halved("pairs", n * PAIR_REFINEMENT, 2), halved("source_hour", n / hours, 1)
     pairs_hour = halved("pairs_hour", n / hours, 2)
     fine = max(pairs, by_hour)
     by_hour = by_hour if "source_hour" in part else fine

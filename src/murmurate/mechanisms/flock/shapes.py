@@ -11,15 +11,15 @@ import numpy as np
 from murmurate.asking import Answer
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.flock.tables import (
-    APART_EDGES,
+    APART_RATIO_EDGES,
     DIAMETER_GROWTH,
-    DIAMETERS,
-    FAR_STEP,
-    FARS,
-    LENGTH_EDGES,
-    SHAPE_STEP,
-    SHORTEST_M,
-    SPEEDS,
+    DIAMETERS_PER_SHAPE_ROW,
+    DIAMETERS_PER_SPEED_ROW,
+    FIRST_DIAMETER_M,
+    LENGTH_RATIO_EDGES,
+    N_DIAMETERS,
+    N_SPEED_ROWS,
+    N_SPEEDS,
     diameter_bin,
     diameter_middle_m,
 )
@@ -27,11 +27,11 @@ from murmurate.mechanisms.flock.tracks import Tracks
 from murmurate.synthesis.ends import draw_within
 from murmurate.synthesis.shrink import nonnegative, shrink
 
-ROWS = -(-DIAMETERS // SHAPE_STEP)
-LONGEST_RATIO = 8.0
-DIRECT = 0.7
+N_SHAPE_ROWS = -(-N_DIAMETERS // DIAMETERS_PER_SHAPE_ROW)
+MAX_LENGTH_RATIO = 8.0
+DIRECT_SHARE = 0.7
 """Of trips whose ends lie about as far apart as they go: those that never go further."""
-DRAWN = 200_000
+SIMULATED_TRIPS = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,47 +48,47 @@ class Shapes:
         bin_ = draw_within(self.diameter.reshape(1, -1), np.zeros(n, dtype=np.int64), generator)
         edges = bin_edges_m()
         diameter = edges[bin_] * (edges[bin_ + 1] / edges[bin_]) ** generator.random(n)
-        row = bin_ // SHAPE_STEP
-        flat = self.ratios.reshape(ROWS, -1) + 1e-12
-        column = draw_within(flat, row, generator) // (len(LENGTH_EDGES) + 1)
-        return diameter, diameter * _apart_ratio(column, generator), diameter * self._ratio(row, column, generator)
+        row = bin_ // DIAMETERS_PER_SHAPE_ROW
+        flat = self.ratios.reshape(N_SHAPE_ROWS, -1) + 1e-12
+        column = draw_within(flat, row, generator) // (len(LENGTH_RATIO_EDGES) + 1)
+        return diameter, diameter * _apart_ratio(column, generator), diameter * self._length_ratio(row, column, generator)
 
     def apart(self, generator: np.random.Generator) -> Floats:
         """[bin of distance] share of trips whose ends lie that far apart."""
-        return np.bincount(diameter_bin(self.draw(DRAWN, generator)[1]), minlength=DIAMETERS) / DRAWN
+        return np.bincount(diameter_bin(self.draw(SIMULATED_TRIPS, generator)[1]), minlength=N_DIAMETERS) / SIMULATED_TRIPS
 
     def given_apart(self, apart_m: Floats, generator: np.random.Generator) -> tuple[Floats, Floats]:
         """A diameter and a length for each distance of the ends."""
         edges = row_edges_m()
         middle = np.sqrt(edges[1:] * edges[:-1])
-        ratio_width = np.diff([0.0, *APART_EDGES, 1.0])
-        law = self.ratios.sum(axis=2) / np.maximum(self.ratios.sum(), 1e-9)
-        weights = np.zeros((DIAMETERS, ROWS))
+        ratio_width = np.diff([0.0, *APART_RATIO_EDGES, 1.0])
+        share = self.ratios.sum(axis=2) / np.maximum(self.ratios.sum(), 1e-9)
+        weights = np.zeros((N_DIAMETERS, N_SHAPE_ROWS))
         for at, apart in enumerate(diameter_middle_m()):
             ratio = np.minimum(apart / middle, 1.0)
-            column = np.searchsorted(APART_EDGES, ratio)
+            column = np.searchsorted(APART_RATIO_EDGES, ratio)
             possible = edges[1:] > apart
-            weights[at] = possible * (law[np.arange(ROWS), column] / (ratio_width[column] * middle) + 1e-15)
-            weights[at, min(at // SHAPE_STEP, ROWS - 1)] += 1e-15
+            weights[at] = possible * (share[np.arange(N_SHAPE_ROWS), column] / (ratio_width[column] * middle) + 1e-15)
+            weights[at, min(at // DIAMETERS_PER_SHAPE_ROW, N_SHAPE_ROWS - 1)] += 1e-15
         row = draw_within(weights, diameter_bin(apart_m), generator)
         diameter = np.maximum(edges[row] * (edges[row + 1] / edges[row]) ** generator.random(len(row)), apart_m)
-        column = np.searchsorted(APART_EDGES, np.minimum(apart_m / diameter, 1.0))
-        return diameter, diameter * self._ratio(row, column, generator)
+        column = np.searchsorted(APART_RATIO_EDGES, np.minimum(apart_m / diameter, 1.0))
+        return diameter, diameter * self._length_ratio(row, column, generator)
 
     def within(self, n: int, most_m: float, generator: np.random.Generator) -> tuple[Floats, Floats, Floats]:
         """The same as `draw`, of trips that go no further than that."""
         edges = row_edges_m()
-        law = self.ratios.sum(axis=2) * (edges[:-1] < most_m)[:, None] + 1e-9 * (np.arange(ROWS) == 0)[:, None]
-        at = draw_within(law.reshape(1, -1), np.zeros(n, dtype=np.int64), generator)
-        row, column = np.divmod(at, len(APART_EDGES) + 1)
+        weights = self.ratios.sum(axis=2) * (edges[:-1] < most_m)[:, None] + 1e-9 * (np.arange(N_SHAPE_ROWS) == 0)[:, None]
+        at = draw_within(weights.reshape(1, -1), np.zeros(n, dtype=np.int64), generator)
+        row, column = np.divmod(at, len(APART_RATIO_EDGES) + 1)
         wide = edges[row] * (edges[row + 1] / edges[row]) ** generator.random(n)
-        return wide, wide * _apart_ratio(column, generator), wide * self._ratio(row, column, generator)
+        return wide, wide * _apart_ratio(column, generator), wide * self._length_ratio(row, column, generator)
 
-    def _ratio(self, row: Integers, column: Integers, generator: np.random.Generator) -> Floats:
+    def _length_ratio(self, row: Integers, column: Integers, generator: np.random.Generator) -> Floats:
         """Length over diameter."""
-        edges = np.array([1.0, *LENGTH_EDGES, LONGEST_RATIO])
-        flat = self.ratios.reshape(-1, len(LENGTH_EDGES) + 1) + 1e-9
-        bin_ = draw_within(flat, row * (len(APART_EDGES) + 1) + column, generator)
+        edges = np.array([1.0, *LENGTH_RATIO_EDGES, MAX_LENGTH_RATIO])
+        flat = self.ratios.reshape(-1, len(LENGTH_RATIO_EDGES) + 1) + 1e-9
+        bin_ = draw_within(flat, row * (len(APART_RATIO_EDGES) + 1) + column, generator)
         return np.asarray(edges[bin_] + np.diff(edges)[bin_] * generator.random(len(row)))
 
 
@@ -97,37 +97,37 @@ def estimate_shapes(diameter: Answer, shape: Answer) -> Shapes:
     by_diameter = diameter.noisy.reshape(-1, 2).sum(axis=1)
     smooth = np.convolve(np.pad(by_diameter, 2, mode="edge"), [1 / 9, 2 / 9, 3 / 9, 2 / 9, 1 / 9], mode="valid")
     estimate = shrink(by_diameter, np.maximum(smooth, 0.0) + 1e-6, deviation=diameter.deviation * 2**0.5, scaled=True)
-    noisy = shape.noisy.reshape(ROWS, len(APART_EDGES) + 1, len(LENGTH_EDGES) + 1)
-    rows = nonnegative(by_diameter).reshape(ROWS, SHAPE_STEP).sum(axis=1)
+    noisy = shape.noisy.reshape(N_SHAPE_ROWS, len(APART_RATIO_EDGES) + 1, len(LENGTH_RATIO_EDGES) + 1)
+    rows = nonnegative(by_diameter).reshape(N_SHAPE_ROWS, DIAMETERS_PER_SHAPE_ROW).sum(axis=1)
     ratios = nonnegative(noisy.sum(axis=0))
     prior = rows[:, None, None] * (ratios / max(ratios.sum(), 1e-9))[None] + 1e-6
     return Shapes(estimate + 1e-9, shrink(noisy, prior, deviation=shape.deviation, scaled=True) + 1e-3 * prior)
 
 
 def _apart_ratio(column: Integers, generator: np.random.Generator) -> Floats:
-    edges = np.array([0.0, *APART_EDGES, 1.0])
+    edges = np.array([0.0, *APART_RATIO_EDGES, 1.0])
     ratio = edges[column] + np.diff(edges)[column] * generator.random(len(column))
-    direct = (column == len(APART_EDGES)) & (generator.random(len(column)) < DIRECT)
+    direct = (column == len(APART_RATIO_EDGES)) & (generator.random(len(column)) < DIRECT_SHARE)
     return np.asarray(np.where(direct, 1.0, ratio))
 
 
 def bin_edges_m() -> Floats:
     """Edges of the bins of diameter."""
-    return np.concatenate([[0.2 * SHORTEST_M], SHORTEST_M * DIAMETER_GROWTH ** np.arange(DIAMETERS)])
+    return np.concatenate([[0.2 * FIRST_DIAMETER_M], FIRST_DIAMETER_M * DIAMETER_GROWTH ** np.arange(N_DIAMETERS)])
 
 
 def row_edges_m() -> Floats:
     """Edges of the rows of the shape table."""
-    upper = SHORTEST_M * DIAMETER_GROWTH ** (np.arange(1, ROWS + 1) * SHAPE_STEP - 1)
-    return np.concatenate([[0.2 * SHORTEST_M], upper])
+    upper = FIRST_DIAMETER_M * DIAMETER_GROWTH ** (np.arange(1, N_SHAPE_ROWS + 1) * DIAMETERS_PER_SHAPE_ROW - 1)
+    return np.concatenate([[0.2 * FIRST_DIAMETER_M], upper])
 
 
-SLOWEST_KMH = 0.7
+FIRST_SPEED_KMH = 0.7
 SPEED_GROWTH = 1.6
-CLEAR = 3.0
+MIN_SPEED_COUNT_SDS = 3.0
 """Deviations of noise above which a speed is taken to occur at all."""
 SECOND_US = 1_000_000
-LONGEST_S = 12 * 3600.0
+MAX_DURATION_S = 12 * 3600.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,43 +139,43 @@ class Pace:
     def seconds(self, tracks: Tracks, generator: np.random.Generator) -> Floats:
         """How long each trip takes."""
         hours = self.table.shape[1]
-        group = far_bin(tracks.diameter_m) * hours + tracks.walks.hours
-        bin_ = draw_within(self.table.reshape(-1, SPEEDS), group, generator)
-        speed_kmh = SLOWEST_KMH * SPEED_GROWTH ** (bin_ - 1 + generator.random(len(bin_)))
-        return np.clip(tracks.length_m / (speed_kmh / 3.6), 1.0, LONGEST_S)
+        group = speed_row(tracks.diameter_m) * hours + tracks.walks.hours
+        bin_ = draw_within(self.table.reshape(-1, N_SPEEDS), group, generator)
+        speed_kmh = FIRST_SPEED_KMH * SPEED_GROWTH ** (bin_ - 1 + generator.random(len(bin_)))
+        return np.clip(tracks.length_m / (speed_kmh / 3.6), 1.0, MAX_DURATION_S)
 
 
 def pace_bins(tracks: Tracks, seconds: Floats, hours: int) -> dict[str, tuple[Integers, int]]:
     """The bins of private trips in both tables."""
     speed_kmh = tracks.length_m / np.maximum(seconds, 1.0) * 3.6
-    growing = np.floor(np.log(np.maximum(speed_kmh, 1e-3) / SLOWEST_KMH) / np.log(SPEED_GROWTH)).astype(np.int64) + 1
-    speed = np.clip(growing, 0, SPEEDS - 1)
+    growing = np.floor(np.log(np.maximum(speed_kmh, 1e-3) / FIRST_SPEED_KMH) / np.log(SPEED_GROWTH)).astype(np.int64) + 1
+    speed = np.clip(growing, 0, N_SPEEDS - 1)
     return {
-        "pace": (far_bin(tracks.diameter_m) * SPEEDS + speed, FARS * SPEEDS),
-        "pace_hour": (tracks.walks.hours * SPEEDS + speed, hours * SPEEDS),
+        "pace": (speed_row(tracks.diameter_m) * N_SPEEDS + speed, N_SPEED_ROWS * N_SPEEDS),
+        "pace_hour": (tracks.walks.hours * N_SPEEDS + speed, hours * N_SPEEDS),
     }
 
 
-def far_bin(diameter_m: Floats) -> Integers:
+def speed_row(diameter_m: Floats) -> Integers:
     """The row of each diameter."""
-    return diameter_bin(diameter_m) // FAR_STEP
+    return diameter_bin(diameter_m) // DIAMETERS_PER_SPEED_ROW
 
 
 def fit_pace(by_far: Answer, by_hour: Answer | None, hours: int) -> Pace:
     """Speeds by distance, turned by how much faster or slower each hour is than all of them."""
-    far, deviation = by_far.noisy.reshape(FARS, SPEEDS), by_far.deviation
-    alike = far.sum(axis=0)
+    far, deviation = by_far.noisy.reshape(N_SPEED_ROWS, N_SPEEDS), by_far.deviation
+    pooled = far.sum(axis=0)
     # a few slow trips that are none would make the mean duration many times what it is
-    clear = alike > np.minimum(CLEAR * deviation * FARS**0.5, alike.max())
-    alike = np.where(clear, alike, 0.0) + 1e-3 if clear.any() else np.where(alike == alike.max(), 1.0, 1e-3)
+    clear = pooled > np.minimum(MIN_SPEED_COUNT_SDS * deviation * N_SPEED_ROWS**0.5, pooled.max())
+    pooled = np.where(clear, pooled, 0.0) + 1e-3 if clear.any() else np.where(pooled == pooled.max(), 1.0, 1e-3)
     rows = np.maximum(far.sum(axis=1), 1e-3)
-    prior = rows[:, None] * alike / alike.sum()
-    estimate = shrink(far, prior, deviation=deviation, scaled=True) + 1e-3 * alike / alike.sum()
-    estimate = np.minimum(estimate, np.where(alike > 1e-2, np.inf, prior))
-    factor = np.ones((hours, SPEEDS))
+    prior = rows[:, None] * pooled / pooled.sum()
+    estimate = shrink(far, prior, deviation=deviation, scaled=True) + 1e-3 * pooled / pooled.sum()
+    estimate = np.minimum(estimate, np.where(pooled > 1e-2, np.inf, prior))
+    factor = np.ones((hours, N_SPEEDS))
     if by_hour is not None:
-        noisy = by_hour.noisy.reshape(hours, SPEEDS)
-        prior = np.maximum(noisy.sum(axis=1), 1e-3)[:, None] * alike / alike.sum()
+        noisy = by_hour.noisy.reshape(hours, N_SPEEDS)
+        prior = np.maximum(noisy.sum(axis=1), 1e-3)[:, None] * pooled / pooled.sum()
         shown = shrink(noisy, prior, deviation=by_hour.deviation, scaled=True)
         # speeds that hardly occur are turned by no more than noise could not have done alone
         factor = (shown + by_hour.deviation) / (prior + by_hour.deviation)

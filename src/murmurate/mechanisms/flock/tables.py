@@ -14,21 +14,21 @@ from murmurate.mechanisms.flock.tracks import End, Frame, Tracks
 from murmurate.synthesis.moves import grams, move_bins
 from murmurate.synthesis.sizes import n_rings_of, rings
 
-DIAMETERS = 18
-"""Bins of diameter: the first up to SHORTEST_M, then each half as wide again."""
-SHORTEST_M = 60.0
+N_DIAMETERS = 18
+"""Bins of diameter: the first up to FIRST_DIAMETER_M, then each half as wide again."""
+FIRST_DIAMETER_M = 60.0
 DIAMETER_GROWTH = 1.5
-APART_EDGES = (0.15, 0.4, 0.7, 0.9)
+APART_RATIO_EDGES = (0.15, 0.4, 0.7, 0.9)
 """Distance of the ends over diameter."""
-LENGTH_EDGES = (1.03, 1.15, 1.4, 2.0, 3.5)
+LENGTH_RATIO_EDGES = (1.03, 1.15, 1.4, 2.0, 3.5)
 """Length over diameter."""
-SHAPE_STEP = 2
+DIAMETERS_PER_SHAPE_ROW = 2
 """Bins of diameter that share one row of the shape table."""
-SPEEDS = 12
+N_SPEEDS = 12
 """Bins of speed: the first up to SLOWEST_KMH, then each 1.6 times as wide."""
-FAR_STEP = 3
+DIAMETERS_PER_SPEED_ROW = 3
 """Bins of diameter that share a row of the table of speeds."""
-FARS = DIAMETERS // FAR_STEP
+N_SPEED_ROWS = N_DIAMETERS // DIAMETERS_PER_SPEED_ROW
 """Rows of the table of speeds."""
 
 
@@ -48,7 +48,7 @@ class Zones:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class TripContributions:
     """What each trip adds to which bin of one table, in fixed-point steps: at most one count a trip in the norm."""
 
     trip: Integers
@@ -67,39 +67,41 @@ class Parts:
         return Contributions(unit[self.trip], self.bin, self.weight)
 
 
-def once_each(bins: Integers, n_bins: int) -> Parts:
+def one_bin_each(bins: Integers, n_bins: int) -> TripContributions:
     """Each trip adds one count to one bin."""
-    return Parts(np.arange(len(bins), dtype=np.int64), bins, np.full(len(bins), STEPS, dtype=np.int64), n_bins)
+    return TripContributions(np.arange(len(bins), dtype=np.int64), bins, np.full(len(bins), STEPS, dtype=np.int64), n_bins)
 
 
-def shared(bins: Integers, trip: Integers, n_bins: int, norm: Norm) -> Parts:
+def divide_among_bins(bins: Integers, trip: Integers, n_bins: int, norm: Norm) -> TripContributions:
     """Each trip's distinct bins share one count; `trip` is ascending."""
     owner, place, weight = spread(bins, trip, STEPS, norm == "l2")
-    return Parts(owner, place, weight, n_bins)
+    return TripContributions(owner, place, weight, n_bins)
 
 
-def parts(names: Iterable[str], tracks: Tracks, frame: Frame, zones: Zones | None, norm: Norm) -> dict[str, Parts]:
+def trip_contributions(
+    names: Iterable[str], tracks: Tracks, frame: Frame, zones: Zones | None, norm: Norm
+) -> dict[str, TripContributions]:
     """The named tables of these trips; those over zones need the zones."""
     wanted = set(names)
-    found: dict[str, Parts] = {}
-    once = _once_bins(tracks, frame, zones, wanted)
+    found: dict[str, TripContributions] = {}
+    once = _single_bins(tracks, frame, zones, wanted)
     for name, (bins, n_bins) in once.items():
-        found[name] = once_each(bins, n_bins)
-    for name, (owner, bins, n_bins) in _spread_bins(tracks, frame, wanted).items():
-        found[name] = shared(bins, owner, n_bins, norm)
+        found[name] = one_bin_each(bins, n_bins)
+    for name, (owner, bins, n_bins) in _divided_bins(tracks, frame, wanted).items():
+        found[name] = divide_among_bins(bins, owner, n_bins, norm)
     return found
 
 
-def _once_bins(tracks: Tracks, frame: Frame, zones: Zones | None, wanted: set[str]) -> Mapping[str, tuple[Integers, int]]:
+def _single_bins(tracks: Tracks, frame: Frame, zones: Zones | None, wanted: set[str]) -> Mapping[str, tuple[Integers, int]]:
     """Tables that a trip enters once."""
     hour, hours = tracks.walks.hours, frame.hours
     bins: dict[str, tuple[Integers, int]] = {}
     if "diameter" in wanted:
-        bins["diameter"] = (diameter_bin(tracks.diameter_m) * 2 + tracks.repeats, DIAMETERS * 2)
+        bins["diameter"] = (diameter_bin(tracks.diameter_m) * 2 + tracks.repeats, N_DIAMETERS * 2)
     if "apart" in wanted:
-        bins["apart"] = (diameter_bin(tracks.apart_m * frame.grid.cell_m), DIAMETERS)
+        bins["apart"] = (diameter_bin(tracks.apart_m * frame.grid.cell_m), N_DIAMETERS)
     if "shape" in wanted:
-        bins["shape"] = (shape_bin(tracks, frame.grid.cell_m), SHAPES)
+        bins["shape"] = (shape_bin(tracks, frame.grid.cell_m), N_SHAPES)
     size = np.minimum(tracks.walks.sizes, frame.max_cells) - 1
     if "sizes" in wanted:
         ring = rings(tracks.walks.sources, tracks.walks.destinations, frame.columns)
@@ -132,7 +134,7 @@ def end_bins(trips: End, frame: Frame, zones: Zones, wanted: set[str]) -> dict[s
     return bins
 
 
-def _spread_bins(tracks: Tracks, frame: Frame, wanted: set[str]) -> Mapping[str, tuple[Integers, Integers, int]]:
+def _divided_bins(tracks: Tracks, frame: Frame, wanted: set[str]) -> Mapping[str, tuple[Integers, Integers, int]]:
     """Tables over which a trip spreads its weight: owner, bin, number of bins."""
     walks = tracks.walks
     trip = np.arange(tracks.n, dtype=np.int64)
@@ -156,32 +158,34 @@ def table_bins(frame: Frame) -> dict[str, int]:
     sizes = n_rings_of(frame.rows, frame.columns) * frame.max_cells
     around = frame.around
     return {
-        "ends": frame.n_coarse, "places": frame.grid.n_cells, "visits": frame.n_coarse, "apart": DIAMETERS,
-        "diameter": DIAMETERS * 2, "shape": SHAPES, "sizes": sizes, "sizes_hour": frame.hours * frame.max_cells,
+        "ends": frame.n_coarse, "places": frame.grid.n_cells, "visits": frame.n_coarse, "apart": N_DIAMETERS,
+        "diameter": N_DIAMETERS * 2, "shape": N_SHAPES, "sizes": sizes, "sizes_hour": frame.hours * frame.max_cells,
         "towards": around.n_relative * around.n_offsets, "steps": around.n_cells * around.n_offsets,
-        "pace": FARS * SPEEDS, "pace_hour": frame.hours * SPEEDS,
+        "pace": N_SPEED_ROWS * N_SPEEDS, "pace_hour": frame.hours * N_SPEEDS,
     }  # fmt: skip
 
 
 def diameter_bin(diameter_m: Floats) -> Integers:
     """The bin of each diameter."""
-    growing = np.ceil(np.log(np.maximum(diameter_m, SHORTEST_M) / SHORTEST_M) / np.log(DIAMETER_GROWTH)).astype(np.int64)
-    return np.minimum(growing, DIAMETERS - 1)
+    growing = np.ceil(np.log(np.maximum(diameter_m, FIRST_DIAMETER_M) / FIRST_DIAMETER_M) / np.log(DIAMETER_GROWTH)).astype(
+        np.int64
+    )
+    return np.minimum(growing, N_DIAMETERS - 1)
 
 
 def diameter_middle_m() -> Floats:
     """A diameter that stands for each bin."""
-    edges = SHORTEST_M * DIAMETER_GROWTH ** np.arange(DIAMETERS)
-    return np.concatenate([[SHORTEST_M / 2], np.sqrt(edges[1:] * edges[:-1])])
+    edges = FIRST_DIAMETER_M * DIAMETER_GROWTH ** np.arange(N_DIAMETERS)
+    return np.concatenate([[FIRST_DIAMETER_M / 2], np.sqrt(edges[1:] * edges[:-1])])
 
 
-SHAPES = -(-DIAMETERS // SHAPE_STEP) * (len(APART_EDGES) + 1) * (len(LENGTH_EDGES) + 1)
+N_SHAPES = -(-N_DIAMETERS // DIAMETERS_PER_SHAPE_ROW) * (len(APART_RATIO_EDGES) + 1) * (len(LENGTH_RATIO_EDGES) + 1)
 
 
 def shape_bin(tracks: Tracks, cell_m: float) -> Integers:
     """Diameter, distance of the ends over it and length over it, in one bin."""
     diameter = np.maximum(tracks.diameter_m, 1.0)
-    apart = np.searchsorted(APART_EDGES, tracks.apart_m * cell_m / diameter)
-    length = np.searchsorted(LENGTH_EDGES, tracks.length_m / diameter)
-    row = diameter_bin(tracks.diameter_m) // SHAPE_STEP
-    return np.asarray((row * (len(APART_EDGES) + 1) + apart) * (len(LENGTH_EDGES) + 1) + length)
+    apart = np.searchsorted(APART_RATIO_EDGES, tracks.apart_m * cell_m / diameter)
+    length = np.searchsorted(LENGTH_RATIO_EDGES, tracks.length_m / diameter)
+    row = diameter_bin(tracks.diameter_m) // DIAMETERS_PER_SHAPE_ROW
+    return np.asarray((row * (len(APART_RATIO_EDGES) + 1) + apart) * (len(LENGTH_RATIO_EDGES) + 1) + length)
