@@ -1,4 +1,4 @@
-"""flock: synthetic trips from few noisy tables, weighed until they show all of them."""
+"""flock: measure a few noisy tables, fit a model to them, and draw synthetic trips that reproduce all tables together."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
 MAX_GRID_CELLS = 200_000
-"""Of the grid; beyond that a table of ends is all noise for any data of one city."""
+"""Largest number of grid cells; with more, a table of ends is mostly noise for the data of one city. Chosen by hand."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flock:
-    """Learns where, when, how far and along which ways trips go in a public box, and draws new ones.
+    """Learn where, when, how far and along which routes trips go in a public box, and draw synthetic ones.
 
     Guarantee
         `delta=0`: epsilon-differential privacy; otherwise (epsilon, delta). For one unit, add or remove: a trip, or at most
@@ -56,18 +56,19 @@ class Flock:
     """0 for pure epsilon (Laplace noise, best for few trips); 1e-6, say, for Gaussian noise, best for many trips with hours."""
     unit: str = "trip"
     max_trips: int | None = None
-    """Trips read of each person or person-day; needed where the unit is not the trip."""
+    """Trips read of each person or person-day; required where the unit is not the trip."""
     n_out: int | None = None
-    """Trips to release; None: a noisy count of what was read."""
+    """Trips to release; None releases the noisy count of what was read."""
     hours: int = 24
-    """TripContributions of the day that are told apart; 1 to learn no time of day. Trips without times always have 1."""
+    """Parts of the day that are distinguished; 1 learns no time of day. Trips without times always have 1."""
     max_speed_kmh: float = 100.0
-    """Public speed limit that says how far a step may go."""
+    """Public speed limit that bounds the length of a step."""
     slot_s: int = 60
     """Seconds between two places of a trip that count as one step."""
     max_cells: int = 100
+    """Largest number of coarse cells of a trip that is distinguished and drawn."""
     day: str = "2000-01-03"
-    """The fictional day that released times carry."""
+    """Fictional day of released times."""
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon, at_most=100)
@@ -102,26 +103,26 @@ class Flock:
                 f"flock takes grids of 2 to {MAX_GRID_CELLS:,} cells; this one has {self.grid.n_cells:,}. Change cell_m."
             )
 
-    # -- the promise ---------------------------------------------------------------------------------------------------
+    # -- the guarantee -------------------------------------------------------------------------------------------------
 
     @cached_property
     def grid(self) -> Grid:
-        """The cells on which trips are counted: those given, or ones laid over the box of the roads."""
+        """Return the grid on which trips are counted: the one given, or one over the box of the road network."""
         return self.space if isinstance(self.space, Grid) else grid_over(self.space, MAX_GRID_CELLS)
 
     def budget(self) -> Budget:
-        """The whole promise; every table gets a share of it."""
+        """Return the whole budget; every table gets a share of it."""
         return Budget(epsilon=self.epsilon, delta=self.delta)
 
     def _noise(self) -> NoiseLevel:
         return NoiseLevel(self.budget(), limit=float(self.max_trips or 1))
 
     def bounds(self) -> Unit:
-        """The unit and its public bound."""
+        """Return the unit and its public bound."""
         return Unit(name=self.unit, max_trips=self.max_trips)  # type: ignore[arg-type]
 
     def guarantee(self) -> DP:
-        """(epsilon, delta) for the unit; all tables together are one event, because their parts add up to it exactly."""
+        """Return (epsilon, delta) for the unit; all tables are one event, because their shares add up to it exactly."""
         return DP(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -134,6 +135,7 @@ class Flock:
         )
 
     def statement(self) -> tuple[str, ...]:
+        """Describe the released trips in sentences for their readers."""
         roads = () if isinstance(self.space, Grid) else (f"They follow a public road network ({self.space.spec()}).",)
         return (
             f"These are synthetic trips in a public box ({self.grid.describe().rstrip('.')}): no row belongs to a person.",
@@ -144,6 +146,7 @@ class Flock:
         )
 
     def expected_error(self) -> str:
+        """Describe the error to expect, from public parameters alone."""
         deviation = self._noise().deviation(REFERENCE_SHARE)
         return (
             f"A table with a fifth of the budget carries noise of about {deviation:.0f} trips a bin: below about "
@@ -151,14 +154,14 @@ class Flock:
             f"{2 * deviation:.0f} trips visit are not told from their surroundings."
         )
 
-    # -- asking and learning -------------------------------------------------------------------------------------------
+    # -- measuring and fitting -----------------------------------------------------------------------------------------
 
     def ask(self, answers: Answers, facts: Facts) -> Round | None:
-        """The next round of tables, from public parameters and earlier answers."""
+        """Return the next round of tables, from public parameters and earlier noisy tables; None when all are measured."""
         return self._plan(answers, facts).ask()
 
     def model(self, answers: Answers, facts: Facts, rng: Randomness) -> FlockModel:
-        """The model that the answers make; it can be sampled for free."""
+        """Fit the model to the noisy tables; it can be sampled at no further cost."""
         plan = self._plan(answers, facts)
         cells = FlockModel(fit(plan, rng), facts.time_zone, self.day)
         return cells if self._network is None else fit_on_roads(cells, plan, rng, self.slot_s)
@@ -176,6 +179,6 @@ class Flock:
         )  # fmt: skip
 
     def load(self, path: Path) -> FlockModel:
-        """Read back a saved model."""
+        """Load a saved model."""
         model = FlockModel(*read_model(path))
         return read_road_model(path, model) if isinstance(self.space, RoadNetwork) else model

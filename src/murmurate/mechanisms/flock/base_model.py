@@ -20,34 +20,47 @@ from murmurate.synthesis.sequences import CellTrips
 from murmurate.synthesis.sizes import Sizes
 
 PATH_TRIES = 16
+"""Paths sampled for a trip with step tables; the one nearest to the wanted number of cells is kept. Chosen by hand."""
 COARSE_PATH_TRIES = 6
+"""The same without step tables, where paths are lengthened afterwards. Chosen by hand."""
 TURNING_TRIES = 24
+"""Cells drawn as candidates for the turning point of a trip. Chosen by hand."""
+MIN_TURNING_RATIO = 1.3
+"""Smallest diameter over distance of the ends from which a trip gets a turning point. Chosen by hand."""
+CELL_MARGIN = 0.02
+"""Distance that smoothed points keep from the edge of their coarse cell, in grid cells. Chosen by hand."""
+MAX_LENGTHENING = 1.8
+"""Largest factor by which bends lengthen a path. Chosen by hand."""
+MAX_INNER_POINTS = 6
+"""Largest number of points between the ends of a trip that stays in one cell. Chosen by hand."""
+Flags = NDArray[np.bool_]
+"""Array of truth values."""
 
 
 @dataclass(frozen=True, eq=False)
 class BaseModel:
-    """Laws over plain arrays, all from noisy tables."""
+    """Distributions of ends, shapes, steps and points, all from noisy tables, from which candidate trips are drawn."""
 
     frame: Frame
     ends: EndsPool
     weights: MoveWeights
     sizes: Sizes | None
-    """None where sizes follow from lengths."""
+    """Number of cells by distance and hour; None where it follows from the length."""
     visits: Floats
-    """[coarse cell]"""
+    """[coarse cell] noisy or estimated visits."""
     inside: Floats
-    """[fine cell] where in a coarse cell a trip passes."""
+    """[grid cell] density by which points are placed within coarse cells."""
     shapes: Shapes
     repeats: Floats
     """[diameter bin] share of trips that repeat a point."""
 
     @property
     def has_step_tables(self) -> bool:
-        """Whether steps and sizes have tables of their own; otherwise ways are made to be as far and as long as wanted."""
+        """Return whether steps and numbers of cells have tables; otherwise paths are made to fit diameter and length."""
         return self.sizes is not None
 
     def draw(self, n: int, generator: np.random.Generator, pool: EndsPool | None = None) -> Tracks:
-        """`n` candidates; `pool` holds other ends in the same cells, such as those that meet a condition."""
+        """Draw `n` candidate trips; `pool` holds other ends in the same cells, such as those that meet a condition."""
         frame = self.frame
         drawn = (pool or self.ends).sample(n, generator)
         source, destination, hour = drawn.source, drawn.destination, drawn.hour
@@ -62,8 +75,8 @@ class BaseModel:
             diameter_m, length_m = outlines.diameter_m, outlines.length_m
         start, stop = frame.coarse_of(source), frame.coarse_of(destination)
         size = self._size(start, stop, hour, length_m, generator)
-        # with sizes counted, detours are walked until the size is right; without them they need somewhere to turn
-        turns = (diameter_m > np.maximum(1.3 * apart_m, 1.5 * frame.coarse_m)) & (not self.has_step_tables)
+        # with step tables, paths of the wanted number of cells make the detours; without them a turning point does
+        turns = (diameter_m > np.maximum(MIN_TURNING_RATIO * apart_m, 1.5 * frame.coarse_m)) & (not self.has_step_tables)
         turning = self._turning_cells(first, last, diameter_m, turns, generator)
         stays = (start == stop) & ~turns & ((size == 1) if self.has_step_tables else True)
         walks = self._walk(start, stop, turning, turns, stays, size, hour, generator)
@@ -85,7 +98,7 @@ class BaseModel:
     def _size(
         self, start: Integers, stop: Integers, hour: Integers, length_m: Floats, generator: np.random.Generator
     ) -> Integers:
-        """Cells a trip should visit."""
+        """Draw the number of coarse cells of each trip."""
         if self.sizes is not None:
             return self.sizes.sample(start, stop, hour, generator)
         cells = np.floor(length_m / (widths_per_cell(self.frame.stride) * self.frame.coarse_m) + generator.random(len(start)))
@@ -100,7 +113,7 @@ class BaseModel:
         length_m: Floats,
         generator: np.random.Generator,
     ) -> tuple[tuple[Floats, Floats], Floats, Floats]:
-        """For trips that stay: a diameter first, then their second end as near as that says, then a length."""
+        """Redraw trips that stay in one cell: a diameter, a second end within it, and a length."""
         which = np.flatnonzero(stays)
         wide, apart_m, long_m = self.shapes.within(len(which), 1.2 * self.frame.coarse_m, generator)
         north, east = last[0][which] - first[0][which], last[1][which] - first[1][which]
@@ -120,7 +133,7 @@ class BaseModel:
         turns: Flags,
         generator: np.random.Generator,
     ) -> Integers:
-        """A coarse cell about the wanted diameter away, for trips that go further than their ends lie apart."""
+        """Draw a coarse cell about one diameter away, for trips that go farther than their ends lie apart; otherwise -1."""
         chosen = np.full(len(turns), -1, dtype=np.int64)
         which = np.flatnonzero(turns)
         if len(which):
@@ -149,7 +162,7 @@ class BaseModel:
         hour: Integers,
         generator: np.random.Generator,
     ) -> CellTrips:
-        """Cells of every trip: none but its own for one that stays, two legs for one that turns."""
+        """Sample the coarse cells of every trip: one for a trip that stays, two legs for one that turns."""
         turns = turns & (turning != start) & (turning != stop)
         aim = np.where(turns, turning, stop)
         legs = [self._legs(start, aim, ~stays & ((start != aim) | ~turns), size, turns, hour, generator)]
@@ -166,6 +179,7 @@ class BaseModel:
         hour: Integers,
         generator: np.random.Generator,
     ) -> tuple[Integers, CellTrips]:
+        """Sample paths for the chosen trips; return these trips and their paths."""
         at = np.flatnonzero(which)
         wanted = size[at]
         if self.sizes is not None:
@@ -182,7 +196,7 @@ class BaseModel:
     def _points(
         self, walks: CellTrips, first: tuple[Floats, Floats], last: tuple[Floats, Floats], generator: np.random.Generator
     ) -> tuple[Floats, Floats]:
-        """A place in every visited cell; the ends at theirs."""
+        """Draw a point in every visited cell; the first and last points are the given ends."""
         y, x = draw_points(self.frame, draw_fine_cells(self.frame, self.inside, walks.cells, generator), generator)
         for at, (end_y, end_x) in ((walks.offsets[:-1], first), (walks.offsets[1:] - 1, last)):
             y[at], x[at] = end_y, end_x
@@ -191,7 +205,7 @@ class BaseModel:
     def _repeat(
         self, y: Floats, x: Floats, offsets: Integers, diameter_m: Floats, generator: np.random.Generator
     ) -> tuple[Floats, Floats, Integers]:
-        """A point written twice, in as many trips as the tables say; a trip of one point is always completed to two."""
+        """Write a point twice in as many trips as the tables say; a trip of one point always gets a second."""
         sizes = np.diff(offsets)
         twice = (generator.random(len(sizes)) < self.repeats[diameter_bin(diameter_m)]) | (sizes == 1)
         which = offsets[:-1] + (generator.random(len(sizes)) * sizes).astype(np.int64)
@@ -202,7 +216,7 @@ class BaseModel:
 
 
 def widths_per_cell(stride: float) -> float:
-    """Widths of a cell that a path goes for each cell it enters: a line crosses 4/pi edges a width, corners save some."""
+    """Return cell widths of path for each cell entered: a line crosses 4/pi edges a width, and corners save some."""
     return pi / 4 * (1 + min(0.38 * stride, 0.3))
 
 
@@ -213,7 +227,7 @@ def _join_legs(
     back: tuple[Integers, CellTrips],
     stays: Flags,
 ) -> CellTrips:
-    """Legs put together, trip by trip; the second leg's first cell is the first leg's last."""
+    """Join two legs of each trip; the second leg's first cell is the first leg's last."""
     sizes = np.ones(len(start), dtype=np.int64)
     sizes[out[0]] = out[1].sizes
     whole = sizes.copy()
@@ -228,19 +242,11 @@ def _join_legs(
     return CellTrips(cells, offsets, hour)
 
 
-CELL_MARGIN = 0.02
-"""Points stay this far (in fine cells) inside the cell they visit."""
-MAX_LENGTHENING = 1.8
-MAX_INNER_POINTS = 6
-
-Flags = NDArray[np.bool_]
-
-
 @njit(cache=True, nogil=True)
 def smooth_points(  # noqa: PLR0917
     cells: Integers, offsets: Integers, y: Floats, x: Floats, strength: Floats, shape: tuple[int, int]
 ) -> tuple[Floats, Floats]:
-    """Inner points drawn towards the line between their neighbours, by each trip's strength, within their cells."""
+    """Move inner points towards the line between their neighbours, by each trip's strength, within their cells."""
     columns, block = shape
     y, x = y.copy(), x.copy()
     for trip in range(len(offsets) - 1):
@@ -264,7 +270,7 @@ def scatter_points(  # noqa: PLR0917
     ratio: Floats,
     generator: np.random.Generator,
 ) -> tuple[Floats, Floats, Integers]:
-    """Trips that stay in one cell: their ends, and points about them as far apart and as long as they should be."""
+    """Place points of trips that stay in one cell: their ends, and inner points on a circle of the wanted diameter."""
     return _scatter_points(y, x, offsets, stays, ends, diameter, ratio, generator.random((len(stays), MAX_INNER_POINTS + 1)))
 
 
@@ -279,6 +285,7 @@ def _scatter_points(  # noqa: PLR0917
     ratio: Floats,
     draws: Floats,
 ) -> tuple[Floats, Floats, Integers]:
+    """Do the work of `scatter_points` with given uniform draws."""
     first_y, first_x, last_y, last_x = ends
     n = len(stays)
     out = np.zeros(n + 1, dtype=np.int64)
@@ -311,7 +318,7 @@ def _scatter_points(  # noqa: PLR0917
 def lengthen_paths(  # noqa: PLR0917
     y: Floats, x: Floats, offsets: Integers, length: Floats, which: Flags, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Integers]:
-    """Trips that are too short get a bend in the middle of every stretch; those that are long enough stay as they are."""
+    """Add a bend in the middle of every stretch of trips that are too short; leave the others unchanged."""
     return _lengthen_paths(y, x, offsets, length, which, generator.random(len(y)) < 0.5)
 
 
@@ -319,6 +326,7 @@ def lengthen_paths(  # noqa: PLR0917
 def _lengthen_paths(  # noqa: PLR0917
     y: Floats, x: Floats, offsets: Integers, length: Floats, which: Flags, left: Flags
 ) -> tuple[Floats, Floats, Integers]:
+    """Do the work of `lengthen_paths` with given sides of the bends."""
     n = len(offsets) - 1
     factor = np.ones(n)
     out = np.zeros(n + 1, dtype=np.int64)

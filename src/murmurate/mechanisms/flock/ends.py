@@ -26,26 +26,35 @@ from murmurate.mechanisms.flock.tracks import End, Frame
 from murmurate.synthesis.ends import Ends, draw_within
 
 GRAVITY_ROUNDS = 15
+"""Rounds of fitting the attraction of cells. Chosen by hand."""
 POINTS_PER_SIDE = 12
-"""Places along a side of each of two cells, between which distances are taken."""
+"""Points along a side of each of two cells, between which distances are computed. Chosen by hand."""
 PLACE_TRIES = 8
+"""Points tried for the second end of a trip. Chosen by hand."""
 MAX_END_LOG_WEIGHT = 6.0
+"""Largest absolute log-weight of a pair of ends in the pool. Chosen by hand."""
 LOG_DISTANCE_TOLERANCE = 0.2
-"""Of the logarithm of a distance: about half of a bin's width, within which one try is as good as another."""
+"""Difference of the logarithms of drawn and wanted distance below which no further point is tried: half the width of a bin of
+distance."""
+END_TABLES = ("pairs", "pairs_hour", "source_hour", "destination_hour")
+"""Tables over ends that the weights of the pool reproduce."""
 
 
 @dataclass(frozen=True, eq=False)
 class Gravity:
-    """Gravity model of pairs of coarse cells at a given distance."""
+    """Gravity model of pairs of coarse cells at a given distance.
+
+    Cells c and d in distance bin b have the weight attraction[c] * attraction[d] * near[b, d - c], scaled to the bin's share.
+    """
 
     frame: Frame
     attraction: Floats
     """[coarse cell]"""
     near: Floats
-    """[bin of distance, rows between, columns between] share of places in two such cells that lie that far apart."""
+    """[distance bin, rows between, columns between] share of point pairs of two such cells that lie that far apart."""
 
     def sample(self, apart_m: Floats, generator: np.random.Generator) -> tuple[Integers, Integers]:
-        """Two coarse cells for each distance."""
+        """Draw two coarse cells for each distance in metres."""
         bins = diameter_bin(apart_m)
         reached = DistanceSums(self.near).around(self.attraction, self.frame)
         cumulative = np.cumsum(reached * self.attraction, axis=1)
@@ -70,7 +79,7 @@ class Gravity:
 
 
 def fit_gravity(frame: Frame, mass: Floats, apart: Floats) -> Gravity:
-    """Pulls under which ends lie as `mass` says [coarse cell] when distances are as `apart` says [bin]."""
+    """Fit attractions so that ends follow `mass` [coarse cell] when distances follow `apart` [distance bin]."""
     near = distance_shares(frame)
     wanted = np.maximum(mass, 0.0) / max(float(mass.sum()), 1e-12)
     share = np.maximum(apart, 0.0) / max(float(apart.sum()), 1e-12)
@@ -86,7 +95,7 @@ def fit_gravity(frame: Frame, mass: Floats, apart: Floats) -> Gravity:
 
 
 def distance_shares(frame: Frame) -> Floats:
-    """[bin, rows between, columns between]; public."""
+    """Return [bin, rows between, columns between] the share of point pairs of two cells in each distance bin; public."""
     half = (np.arange(POINTS_PER_SIDE) + 0.5) / POINTS_PER_SIDE
     aside = (half[:, None] - half[None, :]).ravel()
     values, counts = np.unique(np.round(aside, 9), return_counts=True)
@@ -104,7 +113,7 @@ def distance_shares(frame: Frame) -> Floats:
 
 
 class DistanceSums:
-    """What lies at each distance of each cell: the same sum of masses again and again, by fast Fourier transform."""
+    """Sum masses at each distance of each cell, by fast Fourier transform."""
 
     def __init__(self, near: Floats) -> None:
         rows, columns = near.shape[1:]
@@ -112,7 +121,7 @@ class DistanceSums:
         self.near = np.fft.rfft2(near, self.shape)
 
     def around(self, mass: Floats, frame: Frame) -> Floats:
-        """[bin, cell]; the law of distances is the same both outlines, so correlation and convolution agree."""
+        """Return [bin, cell] sums; distances are symmetric, so correlation and convolution agree."""
         spread = np.fft.irfft2(self.near * np.fft.rfft2(mass.reshape(frame.rows, -1), self.shape), self.shape)
         rows, columns = frame.rows, frame.columns
         found = np.maximum(spread[:, rows - 1 : 2 * rows - 1, columns - 1 : 2 * columns - 1], 0.0)
@@ -123,7 +132,7 @@ class DistanceSums:
 def _second_cells(  # noqa: PLR0917
     bins: Integers, first: Integers, attraction: Floats, near: Floats, shape: tuple[int, int], draws: Floats
 ) -> Integers:
-    """The second cell of each pair; equal bins and first cells stand together and share their weights."""
+    """Draw the second cell of each pair; equal bins and first cells stand together and share their weights."""
     rows, columns = shape
     chosen = np.empty(len(bins), dtype=np.int64)
     cumulative = np.empty(rows * columns)
@@ -144,7 +153,11 @@ def _second_cells(  # noqa: PLR0917
 def place_ends(  # noqa: PLR0917
     frame: Frame, inside: Floats, first: Integers, last: Integers, apart_m: Floats, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Places in two coarse cells, about as far apart as wanted: by fine density, or around the first where both are near."""
+    """Draw points in two coarse cells, about as far apart as wanted.
+
+    The second point follows the estimated density of ends, or lies around the first one where the wanted distance is within a
+    coarse cell.
+    """
     apart = apart_m / frame.grid.cell_m
     y, x = draw_points(frame, draw_fine_cells(frame, inside, first, generator), generator)
     end_y, end_x = y.copy(), x.copy()
@@ -171,14 +184,14 @@ def place_ends(  # noqa: PLR0917
 
 
 def draw_points(frame: Frame, fine: Integers, generator: np.random.Generator) -> tuple[Floats, Floats]:
-    """A place in each fine cell, the last row and column of which are cut at the edge of the box."""
+    """Draw a point in each grid cell; the last row and column are cut at the edge of the box."""
     row, column = np.divmod(fine, frame.grid.columns)
     height, width = np.minimum(frame.top[0] - row, 1.0), np.minimum(frame.top[1] - column, 1.0)
     return row + height * generator.random(len(fine)), column + width * generator.random(len(fine))
 
 
 def draw_fine_cells(frame: Frame, inside: Floats, coarse: Integers, generator: np.random.Generator) -> Integers:
-    """A fine cell of each coarse cell, by what the noisy ends say about the fine cells."""
+    """Draw a grid cell in each coarse cell, by the estimated density of ends."""
     if frame.block == 1:
         return coarse
     of_fine = frame.coarse_of(np.arange(frame.grid.n_cells))
@@ -190,12 +203,9 @@ def draw_fine_cells(frame: Frame, inside: Floats, coarse: Integers, generator: n
     return order[np.clip(np.searchsorted(mass, at, side="right"), bounds[coarse], bounds[coarse + 1] - 1)]
 
 
-END_TABLES = ("pairs", "pairs_hour", "source_hour", "destination_hour")
-
-
 @dataclass(frozen=True, eq=False)
 class Outlines:
-    """Places of both ends in fine cells, and how far and how long the way between them goes."""
+    """Points of both ends in grid cells, and diameter and length of the trip between them."""
 
     first_y: Floats
     first_x: Floats
@@ -205,10 +215,11 @@ class Outlines:
     length_m: Floats
 
     def take(self, at: Integers | NDArray[np.bool_]) -> Outlines:
+        """Return the chosen outlines."""
         return Outlines(*(getattr(self, field.name)[at] for field in fields(self)))
 
     def shifted(self, top: tuple[float, float], generator: np.random.Generator) -> Outlines:
-        """Both ends moved by the same amount, each within its fine cell and the box, so that no two draws are the same."""
+        """Shift both ends by the same random amount, each within its grid cell and the box, so that no two draws are equal."""
         places = []
         for one, other, edge in ((self.first_y, self.last_y, top[0]), (self.first_x, self.last_x, top[1])):
             least = np.maximum(np.floor(one) - one, np.floor(other) - other)
@@ -221,7 +232,7 @@ class Outlines:
 
 @dataclass(frozen=True, eq=False)
 class DrawnEnds:
-    """Fine cells of both ends and hours of drawn trips, and their ways where these were drawn first."""
+    """Grid cells of both ends and hours of drawn trips, and their outlines where these were drawn first."""
 
     source: Integers
     destination: Integers
@@ -231,7 +242,7 @@ class DrawnEnds:
 
 @dataclass(frozen=True, eq=False)
 class EndsPool:
-    """Triples of fine cells and hour with cumulative weights, those that are alike together; drawing from it costs nothing."""
+    """Pool of ends and hours with cumulative weights, sorted so that similar ones stand together; sampling costs no budget."""
 
     source: Integers
     destination: Integers
@@ -240,7 +251,7 @@ class EndsPool:
     outlines: Outlines | None = None
 
     def sample(self, n: int, generator: np.random.Generator) -> DrawnEnds:
-        """`n` of them, by weight and in the order of the pool: each stretch of it gives as many as it should, but for one."""
+        """Draw `n` members by weight with systematic sampling, in the order of the pool."""
         even = (np.arange(n) + generator.random()) / n
         at = np.searchsorted(self.cumulative, even * self.cumulative[-1], side="right")
         at = np.minimum(at, len(self.cumulative) - 1)
@@ -248,7 +259,7 @@ class EndsPool:
         return DrawnEnds(self.source[at], self.destination[at], self.hour[at], outlines)
 
     def where(self, keep: NDArray[np.bool_]) -> EndsPool:
-        """Those that meet a condition."""
+        """Return the members that meet a condition."""
         weight = np.diff(self.cumulative, prepend=0.0)[keep]
         outlines = None if self.outlines is None else self.outlines.take(keep)
         return EndsPool(self.source[keep], self.destination[keep], self.hour[keep], np.cumsum(weight), outlines)
@@ -257,7 +268,7 @@ class EndsPool:
 def independent_pool(  # noqa: PLR0917
     ends: Ends, answers: Mapping[str, Answer], frame: Frame, zones: Zones, n: float, size: int, generator: np.random.Generator
 ) -> EndsPool:
-    """Draw independent ends, and weigh them until pairs, hours and distances are those of the noisy tables."""
+    """Draw independent ends, and weight them until pairs, hours and distances match the noisy tables."""
     source, destination, hour = ends.sample(size, generator)
     apart = diameter_bin(_apart_m(source, destination, frame, generator))
     distances = {"apart": (one_bin_each(apart, N_DIAMETERS), answers["apart"])}
@@ -278,9 +289,9 @@ def gravity_pool(  # noqa: PLR0917
     size: int,
     generator: np.random.Generator,
 ) -> EndsPool:
-    """Draw how far trips go, then ends that far apart, then an hour; weigh them until pairs, ends and hours agree.
+    """Draw shapes, then ends that far apart, then an hour, and weight them until pairs, ends and hours match the noisy tables.
 
-    `inside` is the belief about ends by fine cell, `hours` that about [zone, hour] of either end.
+    `inside` is the estimated number of ends by grid cell, `hours` that by [zone, hour] of either end.
     """
     coarse: Floats = np.bincount(
         frame.coarse_of(np.arange(frame.grid.n_cells)), weights=inside, minlength=frame.n_coarse
@@ -315,24 +326,24 @@ def _pool_weights(  # noqa: PLR0917
     zones: Zones,
     n: float,
 ) -> Floats:
-    """Of drawn ends, so that they show the tables over ends and those given beside them."""
+    """Return weights of drawn ends that reproduce the tables over ends and those in `extra`."""
     size = len(drawn.source)
-    asked = {name: answers[name] for name in END_TABLES if name in answers}
+    measured = {name: answers[name] for name in END_TABLES if name in answers}
     if "apart" in extra:
         table = answers["pairs"].noisy.reshape(2**zones.pairs, -1)
         deviation = answers["pairs"].deviation * len(table) ** 0.5
-        asked["sources"] = Answer(table.sum(axis=1), deviation)
-        asked["destinations"] = Answer(table.sum(axis=0), deviation)
-    bins = end_bins(drawn, frame, zones, set(asked))
+        measured["sources"] = Answer(table.sum(axis=1), deviation)
+        measured["destinations"] = Answer(table.sum(axis=0), deviation)
+    bins = end_bins(drawn, frame, zones, set(measured))
     shown = {name: one_bin_each(at, n_bins) for name, (at, n_bins) in bins.items()}
     for name, (part, answer) in extra.items():
-        shown[name], asked[name] = part, answer
-    log_weights = fit_log_weights(shown, asked, n, size)
+        shown[name], measured[name] = part, answer
+    log_weights = fit_log_weights(shown, measured, n, size)
     return np.exp(candidate_log_weights(shown, log_weights, size, max_log_weight=MAX_END_LOG_WEIGHT))
 
 
 def _apart_m(source: Integers, destination: Integers, frame: Frame, generator: np.random.Generator) -> Floats:
-    """Metres between places drawn in two cells."""
+    """Return metres between random points of two grid cells."""
     columns = frame.grid.columns
     aside = generator.random((2, len(source))) - generator.random((2, len(source)))
     north = destination // columns - source // columns + aside[0]

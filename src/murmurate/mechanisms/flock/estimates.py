@@ -1,4 +1,8 @@
-"""Estimate cell counts from noisy tables by shrinkage, and weight candidate trips so that they reproduce all tables."""
+"""Estimate cell counts from noisy tables by shrinkage, and weight candidate trips so that they reproduce all tables.
+
+The weight of a trip is exp(sum of the log-weights of its bins), as in maximum entropy models. Log-weights are the solution of a
+convex problem over noisy tables only, so they cost no budget, and they apply to any further trip of the base model.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +18,33 @@ from murmurate.mechanisms.flock.tracks import Frame
 from murmurate.synthesis.ends import believed_cells
 
 SIZE_GROUPS = 8
-"""Of cells of similar size, each believed by its own error."""
+"""Groups of cells of similar size, each shrunk by its own relative error, because a few large cells would decide for all.
+Chosen by hand."""
 N_PARTITIONS = 8
+"""Shifted block partitions over which cell estimates are averaged, so that block edges do not show. Eight scored better than
+one (docs/mechanisms/flock.md, variants)."""
 HALF_PARTITIONS_CELLS = 10_000
-"""From here on half as many n_partitions: noise of single cells is then far above what they hold."""
+"""Cells from which half as many partitions are used: noise then far exceeds the count of a cell. Chosen by hand."""
 REMAINING_ERROR = 0.35
-"""Of the deviation of a noisy cell, after its neighbours have been asked."""
+"""Standard error of an estimated cell count, as a fraction of its noise standard deviation. Chosen by hand."""
 GOLDEN_SHIFT = 0.381966
-"""The golden section spreads the n_partitions evenly, whatever their number."""
+"""Shift of consecutive partitions along a row, as a fraction of a block: one minus the golden ratio's inverse, which spreads
+shifts evenly whatever their number."""
+NEWTON_ROUNDS = 40
+"""Newton steps of all log-weights. Chosen by hand."""
+LOG_WEIGHT_VARIANCES = (0.003, 4.0)
+"""Smallest and largest prior variance of the log-weights of a table; between them it is estimated from the table. Chosen by
+hand."""
+MAX_LOG_WEIGHT = 3.0
+"""Largest absolute log-weight of a candidate trip, so that no candidate is copied more than e^3 times as often as the median
+one. Chosen by hand."""
 
 
 def estimate_cells(answer: Answer, rows: int, columns: int, prior: Floats | None = None) -> Floats:
-    """[cell] counts from a noisy table, mean over blocks that start at different cells; `prior` says how blocks divide."""
+    """Estimate [cell] counts from a noisy table by hierarchical shrinkage, averaged over shifted block partitions.
+
+    `prior` says how the count of a block is expected to divide among its cells; equally if None.
+    """
     noisy = answer.noisy.reshape(rows, columns)
     expected = np.ones((rows, columns)) if prior is None else prior.reshape(rows, columns)
     total = max(float(answer.noisy.sum()), 1.0)
@@ -45,7 +64,7 @@ def estimate_cells(answer: Answer, rows: int, columns: int, prior: Floats | None
 
 
 def with_estimated_cells(answers: Mapping[str, Answer], frame: Frame) -> dict[str, Answer]:
-    """The answers, with estimates in place of the noisy visits and ends of coarse cells, and what error is left in them."""
+    """Replace noisy visits and ends of coarse cells by estimates with their remaining standard errors."""
     visits = estimate_cells(answers["visits"], frame.rows, frame.columns)
     ends = estimate_cells(answers["ends"], frame.rows, frame.columns, visits)
     return {
@@ -56,7 +75,7 @@ def with_estimated_cells(answers: Mapping[str, Answer], frame: Frame) -> dict[st
 
 
 def interpolate_density(coarse: Floats, frame: Frame) -> Floats:
-    """[fine cell] what lies there if density changes evenly from the middle of one coarse cell to that of the next."""
+    """Interpolate [grid cell] density linearly between the centres of coarse cells."""
     grid, block = frame.grid, frame.block
     rows, columns = (np.arange(size) + 0.5 for size in (frame.rows, frame.columns))
     north, east = ((np.arange(size) + 0.5) / block for size in (grid.rows, grid.columns))
@@ -65,17 +84,13 @@ def interpolate_density(coarse: Floats, frame: Frame) -> Floats:
     return np.stack([np.interp(north, rows, column) for column in along.T], axis=1).ravel()
 
 
-NEWTON_ROUNDS = 40
-LOG_WEIGHT_VARIANCES = (0.003, 4.0)
-"""Bounds of the variance of a table's log_weights; within them it is what the table shows beyond its noise."""
-MAX_LOG_WEIGHT = 3.0
-"""Largest logarithm by which any single trip is weighed up or down."""
-
-
 def fit_log_weights(
     candidates: Mapping[str, TripContributions], answers: Mapping[str, Answer], n: float, n_candidates: int
 ) -> dict[str, Floats]:
-    """Pulls of every bin of every answered table: the max_log_weight likely ones, given noise and how far each table is off."""
+    """Fit the log-weights of every bin of every measured table: maximum a posteriori, given noise and prior variance.
+
+    The prior variance of a table is what its differences from the candidates show beyond noise and sampling error.
+    """
     names = list(candidates)
     starts = np.concatenate([[0], np.cumsum([candidates[name].n_bins for name in names])]).astype(np.int64)
     trip, bin_, weight = _stack([candidates[name] for name in names], starts)
@@ -104,7 +119,7 @@ def candidate_log_weights(
     *,
     max_log_weight: float = MAX_LOG_WEIGHT,
 ) -> Floats:
-    """Logarithm of the weight of each candidate."""
+    """Return the log-weight of each candidate relative to the median one, clipped to `max_log_weight`."""
     total = np.zeros(n)
     for name, part in candidates.items():
         total += np.bincount(part.trip, weights=part.weight / STEPS * log_weights[name][part.bin], minlength=n)
@@ -112,13 +127,14 @@ def candidate_log_weights(
 
 
 def resample(log_weight: Floats, n: int, generator: np.random.Generator) -> Integers:
-    """`n` candidates by weight, in order: any stretch of them gives as many as its weight says, but for one."""
+    """Draw `n` candidates by weight with systematic sampling, in their order."""
     cumulative = np.cumsum(np.exp(log_weight - log_weight.max()))
     at = (np.arange(n) + generator.random()) * (cumulative[-1] / n)
     return np.minimum(np.searchsorted(cumulative, at, side="right"), len(cumulative) - 1)
 
 
 def _stack(tables: list[TripContributions], starts: Integers) -> tuple[Integers, Integers, Floats]:
+    """Concatenate the contributions to all tables, with bins numbered on."""
     trip = np.concatenate([part.trip for part in tables])
     bin_ = np.concatenate([part.bin + start for part, start in zip(tables, starts[:-1], strict=True)])
     return trip, bin_, np.concatenate([part.weight for part in tables]) / STEPS
@@ -133,7 +149,7 @@ def _newton(  # noqa: PLR0917
     log_weight: Floats,
     how: tuple[float, int, int],
 ) -> None:
-    """Newton steps on all bins at once, each bin's curvature bounded by that of the trips it shares with others."""
+    """Update `log_weight` by Newton steps on all bins at once, each bin's curvature bounded by that of the trips it shares."""
     trip, bin_, weight = stacked
     each, n_candidates, rounds = how
     whole = np.zeros(n_candidates)

@@ -32,11 +32,24 @@ if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
 BATCH_TRIPS = 50_000
+"""Trips drawn at once, to bound memory. Chosen by hand."""
+FORMAT = 3
+"""Version of the saved files; raised when names or meanings of arrays change."""
+KIND = "flock"
+"""Name of the mechanism in the schema of saved files."""
+ARRAYS = "arrays.npz"
+"""File name of the arrays."""
+SCHEMA = "schema.json"
+"""File name of the schema."""
+ENDS_ARRAYS = ("source", "destination", "hour", "cumulative")
+"""Arrays of the pool of ends that are saved."""
+Arrays = dict[str, NDArray[Any]]
+"""Arrays by name."""
 
 
 @dataclass(frozen=True, eq=False)
 class FlockModel:
-    """What was fitted, and the public frame in which trips are written."""
+    """A fitted flock, with the time zone and the fictional day of released trips."""
 
     fitted: Fitted
     time_zone: str
@@ -44,11 +57,12 @@ class FlockModel:
 
     @property
     def n(self) -> float:
-        """Noisy number of trips the model was fitted on."""
+        """Return the noisy number of trips the model was fitted on."""
         return self.fitted.n
 
     @property
     def grid(self) -> Grid:
+        """Return the grid of released cells."""
         return self.fitted.base.frame.grid
 
     def sample(
@@ -60,7 +74,7 @@ class FlockModel:
         origin: Sequence[int] | None = None,
         destination: Sequence[int] | None = None,
     ) -> Trips:
-        """`n` synthetic trips; only those of an hour of day, from cells of the grid, or to cells of it, where asked."""
+        """Draw `n` synthetic trips; optionally only those of an hour of day, or from or to given cells of the grid."""
         made = list(self.batches(n, rng, hour=hour, origin=origin, destination=destination))
         return Trips(pl.concat([part.table for part in made]), self.grid, self.time_zone)
 
@@ -74,7 +88,7 @@ class FlockModel:
         destination: Sequence[int] | None = None,
         at_once: int = BATCH_TRIPS,
     ) -> Iterator[Trips]:
-        """The same a part at a time, for more trips than memory holds; names run on over the parts."""
+        """Draw the same trips a part at a time, for more trips than memory holds; names run on over the parts."""
         whole("n", n)
         ends = self._ends(hour, origin, destination)
         generator = rng.generator()
@@ -88,6 +102,7 @@ class FlockModel:
         write_model(path, self.fitted, time_zone=self.time_zone, day=self.day)
 
     def _ends(self, hour: int | None, origin: Sequence[int] | None, destination: Sequence[int] | None) -> EndsPool:
+        """Return the pool of ends that meet the conditions; raise ParameterError where there are none."""
         pool, hours = self.fitted.base.ends, self.fitted.base.frame.hours
         keep = np.ones(len(pool.source), dtype=bool)
         if hour is not None:
@@ -103,6 +118,7 @@ class FlockModel:
         return pool if keep.all() else pool.where(keep)
 
     def _tracks(self, n: int, ends: EndsPool, generator: np.random.Generator) -> Tracks:
+        """Draw candidates and keep `n` of them by weight, in random order and without equal copies."""
         fitted = self.fitted
         base = fitted.base
         times = CANDIDATES_PER_TRIP["fine" if base.has_step_tables else "coarse"]
@@ -114,6 +130,7 @@ class FlockModel:
         return separate_copies(candidates.take(chosen), again, base.frame, generator).take(order)
 
     def _released(self, tracks: Tracks, first: int, generator: np.random.Generator) -> Trips:
+        """Convert tracks to trips with times, hours, degrees and cells; names start at `first`."""
         frame, pace = self.fitted.base.frame, self.fitted.pace
         trip = np.repeat(np.arange(tracks.n, dtype=np.int64), np.diff(tracks.offsets)) + first
         lat, lng = frame.degrees(tracks.y, tracks.x)
@@ -128,17 +145,8 @@ class FlockModel:
         return Trips(pl.DataFrame(columns), frame.grid, self.time_zone)
 
 
-FORMAT = 3
-KIND = "flock"
-ARRAYS = "arrays.npz"
-SCHEMA = "schema.json"
-ENDS_ARRAYS = ("source", "destination", "hour", "cumulative")
-
-Arrays = dict[str, NDArray[Any]]
-
-
 def separate_copies(tracks: Tracks, again: Flags, frame: Frame, generator: np.random.Generator) -> Tracks:
-    """Copies of a trip moved within their fine cells, point by point, so that no two released trips are the same."""
+    """Move the points of repeated trips within their grid cells, so that no two released trips are equal."""
     if not again.any():
         return tracks
     point = np.repeat(again, np.diff(tracks.offsets))
@@ -154,7 +162,7 @@ def separate_copies(tracks: Tracks, again: Flags, frame: Frame, generator: np.ra
 
 
 def write_model(path: Path, fitted: Fitted, *, time_zone: str, day: str) -> None:
-    """Arrays and schema into the folder."""
+    """Write arrays and schema into the folder."""
     base, frame, zones = fitted.base, fitted.base.frame, fitted.zones
     arrays: Arrays = {
         **{f"ends.{name}": getattr(base.ends, name) for name in ENDS_ARRAYS},
@@ -198,7 +206,7 @@ def write_model(path: Path, fitted: Fitted, *, time_zone: str, day: str) -> None
 
 
 def read_model(path: Path) -> tuple[Fitted, str, str]:
-    """What `write_model` wrote, with time zone and day; nothing is unpickled and everything is checked against the schema."""
+    """Read a saved model, its time zone and its day, without unpickling, and check it against the schema."""
     try:
         schema = json.loads((path / SCHEMA).read_text(encoding="utf-8"))
         with np.load(path / ARRAYS, allow_pickle=False) as stored:
@@ -238,4 +246,5 @@ def read_model(path: Path) -> tuple[Fitted, str, str]:
 
 
 def _describe(arrays: Arrays) -> dict[str, dict[str, Any]]:
+    """Return shape and type of each array."""
     return {name: {"shape": list(array.shape), "dtype": str(array.dtype)} for name, array in arrays.items()}

@@ -30,57 +30,68 @@ if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
 NETWORK_FILE = "network.npz"
+"""File name of the public network in a saved model."""
 FACTORS_FILE = "factors.npy"
+"""File name of the cost factors of its links in a saved model."""
 MAX_DURATION_FACTOR = 2.0
-"""Nobody takes longer than this many times what trips usually take of the time the roads allow, and a minute; noisy tables
-of speeds have some who do."""
+"""Longest duration, as a multiple of the median ratio of drawn to free-flow duration; longer ones are treated as noise of the
+speed tables. Chosen by hand."""
+EXTRA_DURATION_S = 60.0
+"""Seconds added to that bound, so that very short trips are not cut. Chosen by hand."""
 MIN_LENGTH_M = 10.0
-"""A trip that drives nowhere still moves this far, if it must have two different points."""
+"""Length given to a trip that stays in place, in metres, so that it has a duration. Chosen by hand."""
 COST_ROUNDS = 4
+"""Rounds of calibrating cost factors. Chosen by hand."""
 SIZE_GROUPS = 4
-"""Of link groups of similar use, each believed by its own error."""
+"""Groups of links of similar use, each shrunk by its own relative error. Chosen by hand."""
 CALIBRATION_TRIPS = 2000
-"""Trips routes in each round of calibration."""
+"""Trips routed in each round of calibration. Chosen by hand."""
 COST_CORRECTION_POWER = 0.35
-"""How far a round turns a cost towards what the table says."""
+"""Power of the correction of a cost factor in a round; below 1, because the use of a link depends on all others. Chosen by
+hand."""
 MAX_COST_FACTOR = 3.0
-"""Largest factor by which the use of a link makes it cheaper or dearer."""
+"""Largest factor by which the use of a link raises or lowers its cost. Chosen by hand."""
 OUTSIDE_COST_FACTOR = 2.0
-"""How much dearer roads are outside the cells a trip walks."""
+"""Cost factor of links outside the coarse cells of a trip. Chosen by hand."""
 COST_SETS = 8
+"""Random sets of link costs; each route uses one of them. Chosen by hand."""
 COST_LOG_SD = 0.25
-"""Spread of what drivers think of a link, as a logarithm; each trip takes one of a few opinions."""
+"""Standard deviation of the logarithm of random link costs. Chosen by hand."""
 ROUTES_TRIED = 3
+"""Largest number of routes tried for a trip. Chosen by hand."""
 FAST_LINK_QUANTILE = 0.1
-"""The share of links on which a metre costs less than a search expects of the straight line that is left."""
+"""Quantile of the cost per metre of links that the A* search expects of the remaining straight line. Chosen by hand: lower
+finds cheaper paths, higher is faster."""
 MIN_VIA_DETOUR = 1.3
+"""Smallest detour, as a multiple of the distance of the ends, from which a route passes the farthest point. Chosen by hand."""
 LAST_KERB_TRIES = 6
+"""Kerbs tried for the end of a trip. Chosen by hand."""
 
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """The links of every trip; trip k drives `link[offsets[k]:offsets[k + 1]]`, from one kerb to another."""
+    """Links of every trip, from one kerb to another; those of trip k are `link[offsets[k]:offsets[k + 1]]`."""
 
     offsets: Integers
     link: Integers
     ends: tuple[Integers, Floats, Integers, Floats]
-    """Link and share of it where each trip begins, and where it ends."""
+    """Link and position on it (0 to 1) where each trip begins, and where it ends."""
     length_m: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class RoadRouter:
-    """A public network, and by how much its links are dearer or cheaper than their time says."""
+    """A public network with calibrated costs of its links, which routes drawn trips."""
 
     network: RoadNetwork
     factor: Floats
-    """[link]"""
+    """[link] cost as a multiple of the driving time."""
     kerbs: Kerbs
 
     def route(
         self, tracks: Tracks, frame: Frame, generator: np.random.Generator, *, alternatives: int = ROUTES_TRIED
     ) -> Routes:
-        """Outlines for these trips: between roads in the cells of their ends, mostly through the cells they walk."""
+        """Find routes between roads in the cells of the trips' ends, mostly through the coarse cells of each trip."""
         network = self.network
         first = self.kerbs.draw(tracks.source, generator)
         last = self._last_kerbs(first, tracks, frame, generator)
@@ -100,28 +111,28 @@ class RoadRouter:
         return Routes(found, path, (*self._link_and_share(first, generator), *self._link_and_share(last, generator)), length)
 
     def _last_kerbs(self, first: Integers, tracks: Tracks, frame: Frame, generator: np.random.Generator) -> Integers:
-        """Kerbs to end at: of a few, those about as far from the first ones as the trip should go."""
+        """Draw last kerbs: of a few, the one whose distance from the first is nearest to the distance of the trip's ends."""
         kerbs = self.kerbs
         tried = np.column_stack([kerbs.draw(tracks.destination, generator) for _ in range(LAST_KERB_TRIES)])
         y, x = frame.place(kerbs.lat, kerbs.lng)
         apart = np.hypot(y[tried] - y[first][:, None], x[tried] - x[first][:, None])
-        return tried[np.arange(len(first)), np.abs(apart - tracks.apart_m[:, None]).argmin(axis=1)]
+        return tried[np.arange(len(first)), np.abs(apart - tracks.apart_cells[:, None]).argmin(axis=1)]
 
     def _link_and_share(self, kerb: Integers, generator: np.random.Generator) -> tuple[Integers, Floats]:
-        """Somewhere on the piece of road that a kerb stands for."""
+        """Draw a position on the piece of road that a kerb stands for."""
         link = self.kerbs.link[kerb]
         piece = np.minimum(KERB_SPACING_M / self.network.length_m[link], 1.0)
         return link, np.clip(self.kerbs.share[kerb] + piece * (generator.random(len(kerb)) - 0.5), 0.0, 1.0)
 
     def _nearest_node(self, kerb: Integers) -> Integers:
-        """The nearer end of the kerb's link."""
+        """Return the nearer end of the kerb's link."""
         link = self.kerbs.link[kerb]
         return np.asarray(np.where(self.kerbs.share[kerb] < 0.5, self.network.link_from[link], self.network.link_to[link]))
 
     def _via_node(self, tracks: Tracks, frame: Frame) -> Integers:
-        """A node near where a trip is farthest off the line between its ends, where that is far; else -1."""
+        """Return a node near the point with the longest detour, where that detour is large; otherwise -1."""
         at, detour = farthest_points(tracks.y, tracks.x, tracks.offsets)
-        apart = tracks.apart_m
+        apart = tracks.apart_cells
         far = detour > np.maximum(MIN_VIA_DETOUR * apart, apart + 2.0 * frame.block)
         via = np.full(tracks.n, -1, dtype=np.int64)
         cell = frame.fine_at(tracks.y[at[far]], tracks.x[at[far]])
@@ -142,7 +153,7 @@ def fit_router(
     norm: Norm,
     generator: np.random.Generator,
 ) -> RoadRouter:
-    """Turn costs of links until routes trips show the noisy use of links. Reads nothing private."""
+    """Calibrate link costs until routed trips reproduce the noisy use of links; reads nothing private."""
     router = RoadRouter(network, np.ones(network.n_links), Kerbs.along(network, frame.grid))
     estimate = None
     offset = answer.deviation / 4
@@ -152,7 +163,7 @@ def fit_router(
         shown: Floats = np.asarray(
             links.use(trip, made.link, norm).table() * (n / (CALIBRATION_TRIPS * STEPS)), dtype=np.float64
         )
-        if estimate is None:  # what driving by time alone would show, changed as far as the noise does not explain it
+        if estimate is None:  # shrunk towards what routing by driving time alone shows
             estimate = shrink(answer.noisy, shown + 0.1, deviation=answer.deviation, groups=SIZE_GROUPS)
         ratio = (shown + offset) / (estimate + offset)
         factor = np.clip(router.factor * (ratio**COST_CORRECTION_POWER)[links.group], 1 / MAX_COST_FACTOR, MAX_COST_FACTOR)
@@ -162,24 +173,25 @@ def fit_router(
 
 @dataclass(frozen=True, eq=False)
 class RoadFlockModel(FlockModel):
-    """Trips are drawn as on the grid, then routes on roads."""
+    """A fitted flock whose trips are drawn on the grid and then routed on roads."""
 
     router: RoadRouter
     slot_s: int
 
     def save(self, path: Path) -> None:
-        """Arrays, schema, the public network, and the factors of its links."""
+        """Write arrays, schema, the public network, and the cost factors of its links."""
         super().save(path)
         save(self.router.network, path / NETWORK_FILE)
         np.save(path / FACTORS_FILE, np.append(self.router.factor, float(self.slot_s)), allow_pickle=False)
 
     def _seconds(self, drawn_s: Floats, routes: Routes) -> Floats:
-        """Drawn durations without those that only noise explains, seen from how long the roads themselves take."""
+        """Cap drawn durations by a multiple of the free-flow duration, as longer ones are noise."""
         before = np.concatenate([[0.0], np.cumsum(self.router.network.time_s[routes.link])])
         free_s = before[routes.offsets[1:]] - before[routes.offsets[:-1]] + 1.0
-        return np.minimum(drawn_s, MAX_DURATION_FACTOR * float(np.median(drawn_s / free_s)) * free_s + 60.0)
+        return np.minimum(drawn_s, MAX_DURATION_FACTOR * float(np.median(drawn_s / free_s)) * free_s + EXTRA_DURATION_S)
 
     def _released(self, tracks: Tracks, first: int, generator: np.random.Generator) -> Trips:
+        """Route tracks and convert them to trips with times, hours, degrees and links; names start at `first`."""
         frame, pace = self.fitted.base.frame, self.fitted.pace
         routes = self.router.route(tracks, frame, generator)
         longer = replace(tracks, length_m=np.maximum(routes.length_m, MIN_LENGTH_M))
@@ -203,7 +215,7 @@ class RoadFlockModel(FlockModel):
 
 
 def read_road_model(path: Path, model: FlockModel) -> RoadFlockModel:
-    """The road part of a saved model."""
+    """Read the road part of a saved model."""
     try:
         network = load(path / NETWORK_FILE)
         factors = np.load(path / FACTORS_FILE, allow_pickle=False)
@@ -218,12 +230,13 @@ def read_road_model(path: Path, model: FlockModel) -> RoadFlockModel:
 
 
 def fit_on_roads(cells: FlockModel, plan: Plan, rng: Randomness, slot_s: int) -> RoadFlockModel:
-    """Put a model of the cells on roads, whose costs show the noisy use of links."""
+    """Put a model of cells on roads, with link costs calibrated to the noisy use of links."""
     if plan.network is None or plan.link_groups is None:
         raise ParameterError("a model on roads needs a road network.")
     fitted = cells.fitted
 
     def draw_tracks(n: int, generator: np.random.Generator) -> Tracks:
+        """Draw tracks on cells."""
         return cells._tracks(n, fitted.base.ends, generator)
 
     links = Links(plan.link_groups, int(plan.link_groups.max()) + 1)
@@ -242,7 +255,7 @@ def place_points(  # noqa: PLR0917
     repeats: np.ndarray[tuple[int], np.dtype[np.bool_]],
     most: int,
 ) -> tuple[Integers, Floats, Floats, Integers]:
-    """Link, share of it and seconds of every point: one each slot, and both ends; a repeated point is written twice."""
+    """Return link, position on it and seconds of every point: both ends, one point a slot, and repeated points."""
     return _place_points(routes.offsets, routes.link, routes.ends, router.network.time_s, seconds, slot, repeats, most)
 
 
@@ -257,6 +270,7 @@ def _place_points(  # noqa: PLR0917
     repeats: np.ndarray[tuple[int], np.dtype[np.bool_]],
     most: int,
 ) -> tuple[Integers, Floats, Floats, Integers]:
+    """Do the work of `place_points` on plain arrays."""
     first_link, first_share, last_link, last_share = ends
     n = len(offsets) - 1
     inner = np.empty(n, dtype=np.int64)

@@ -18,32 +18,40 @@ from murmurate.spaces.road import RoadNetwork, match
 from murmurate.spaces.road.geometry import points_along
 
 KERB_SPACING_M = 25.0
-"""Metres of road that one place stands for."""
+"""Spacing of kerbs, the places along roads where trips may begin and end, in metres. Chosen by hand."""
 GRID_CELL_M = 250.0
+"""Side of the grid cells over a road network, in metres; doubled while there would be too many cells. Chosen by hand."""
 BOX_MARGIN_M = 60.0
-"""A point that far from a road still belongs to it, so the box ends that far outside the network."""
+"""Distance between the network and the edge of its box, in metres: points that far from a road still belong to it. Chosen by
+hand."""
 MIN_GROUP_COUNT_SDS = 2.5
-"""Links are told apart as finely as the mean count of a group stays this many deviations."""
+"""Smallest mean count of a group of links, in noise standard deviations; groups are made as small as this allows. Chosen by
+hand, as for coarse cells."""
 MIN_SQUARE_M = 200.0
+"""Side of the smallest squares in which links of one class are grouped, in metres. Chosen by hand."""
+LENGTH_OFFSET_M = 50.0
+"""Metres added to both lengths before they are compared, so that very short trips are not judged by ratios. Chosen by hand."""
 LOG_LENGTH_TOLERANCE = 0.05
-"""A way whose length is this near to the wanted one ends the search for a better one."""
+"""Difference of the logarithms of a route's length and the wanted length below which no further route is tried. Chosen by
+hand."""
 
 
 @dataclass(frozen=True, eq=False)
 class Kerbs:
-    """Places on roads; those of fine cell c are `offsets[c]:offsets[c + 1]`, and `instead` names a cell with roads for each."""
+    """Places along roads; those of grid cell c are `offsets[c]:offsets[c + 1]`."""
 
     link: Integers
     share: Floats
-    """How far along its link each place lies, 0 to 1."""
+    """Position along the link, 0 to 1."""
     lat: Floats
     lng: Floats
     offsets: Integers
     instead: Integers
+    """[grid cell] the nearest cell that has a road."""
 
     @classmethod
     def along(cls, network: RoadNetwork, grid: Grid) -> Kerbs:
-        """Every link but motorways that are not the only road in their cell, every few metres."""
+        """Place kerbs along every link, except motorways that are not the only road of their cell."""
         from scipy.spatial import cKDTree
 
         pieces = np.maximum(np.rint(network.length_m / KERB_SPACING_M), 1).astype(np.int64)
@@ -63,14 +71,14 @@ class Kerbs:
         return cls(link[order], share[order], lat[order], lng[order], offsets, np.asarray(instead, dtype=np.int64))
 
     def draw(self, cell: Integers, generator: np.random.Generator) -> Integers:
-        """A place in each of these fine cells, or in the nearest one that has a road."""
+        """Draw a kerb in each of these grid cells, or in the nearest one that has a road."""
         where = self.instead[cell]
         size = self.offsets[where + 1] - self.offsets[where]
         return np.asarray(self.offsets[where] + (generator.random(len(where)) * size).astype(np.int64))
 
 
 def grid_over(network: RoadNetwork, most_cells: int) -> Grid:
-    """The public grid over a network's box on which ends, visits and flows are counted."""
+    """Return the public grid over a network's box on which trips are counted."""
     south, north = float(network.shape_lat.min()), float(network.shape_lat.max())
     west, east = float(network.shape_lng.min()), float(network.shape_lng.max())
     lat_pad = BOX_MARGIN_M / 111_000
@@ -83,30 +91,32 @@ def grid_over(network: RoadNetwork, most_cells: int) -> Grid:
 
 
 def link_coarse_cells(network: RoadNetwork, frame: Frame) -> Integers:
-    """The coarse cell of the middle of each link."""
+    """Return the coarse cell of the middle of each link."""
     return frame.coarse_at(*frame.place(*network.midpoint))
 
 
 @dataclass(frozen=True, eq=False)
 class LinksRead:
-    """Tracks of private trips, and the links that each trip drove."""
+    """Tracks of private trips, and the links of each trip."""
 
     read: Read
     unit: Integers
-    """[trip of the part]"""
+    """[trip of the part] its unit."""
     trip: Integers
+    """[row] trip of the part."""
     link: Integers
+    """[row] link of that trip."""
 
 
 @dataclass(frozen=True)
 class ReadLinks:
-    """Reads tracks and matches each trip to the roads by itself."""
+    """Convert the trips of a part to tracks, and match each trip to the roads by itself."""
 
     tracks: ReadTracks
     network: RoadNetwork
 
     def __call__(self, part: Part) -> LinksRead:
-        """Tracks and driven links."""
+        """Return tracks and matched links."""
         found = match(part.trips, self.network)
         return LinksRead(self.tracks(part), part.unit, found.path_trip, found.path_link)
 
@@ -119,16 +129,16 @@ class Links:
     n_groups: int
 
     def contributions(self, prepared: LinksRead, norm: Norm) -> Contributions:
-        """Each trip shares one count among the groups it drives."""
+        """Divide one count of each trip among the groups of its links."""
         return self.use(prepared.trip, prepared.link, norm).contributions(prepared.unit)
 
     def use(self, trip: Integers, link: Integers, norm: Norm) -> TripContributions:
-        """The same for any trips."""
+        """Return the same contributions for trips and links given as rows."""
         return divide_among_bins(self.group[link], trip, self.n_groups, norm)
 
 
 def groups_of(network: RoadNetwork, n: float, deviation: float) -> Integers:
-    """[link] its group: links alone where trips are many for the noise, else links of one class in one square."""
+    """Return [link] its group: single links where trips are many for the noise, otherwise links of one class in one square."""
     most = max(n / (MIN_GROUP_COUNT_SDS * deviation), 8.0)
     if network.n_links <= most:
         return np.arange(network.n_links, dtype=np.int64)
@@ -145,7 +155,7 @@ def groups_of(network: RoadNetwork, n: float, deviation: float) -> Integers:
 
 @njit(cache=True, nogil=True)
 def farthest_points(y: Floats, x: Floats, offsets: Integers) -> tuple[Integers, Floats]:
-    """For each trip the point with the longest way over it from end to end, and that way."""
+    """Return for each trip the point with the longest detour over it from end to end, and the length of that detour."""
     n = len(offsets) - 1
     at, most = np.zeros(n, dtype=np.int64), np.zeros(n)
     for trip in range(n):
@@ -172,7 +182,7 @@ def find_routes(  # noqa: PLR0917
     wanted_m: Floats,
     outside: float,
 ) -> tuple[Integers, Integers, Floats]:
-    """The way of each trip among a few whose length is nearest to the wanted one."""
+    """Find a few cheapest routes for each trip and keep the one whose length is nearest to the wanted length."""
     walk_offsets, walk_cells = walks
     start, via, end = nodes
     n, n_nodes = len(start), len(graph[0]) - 1
@@ -206,7 +216,7 @@ def find_routes(  # noqa: PLR0917
             total = 0.0
             for at in range(n_tried):
                 total += length_m[tried[at]]
-            off = abs(np.log((total + 50.0) / (wanted_m[trip] + 50.0)))
+            off = abs(np.log((total + LENGTH_OFFSET_M) / (wanted_m[trip] + LENGTH_OFFSET_M)))
             if off < least:
                 least, n_best = off, n_tried
                 best[:n_tried] = tried[:n_tried]
@@ -239,7 +249,7 @@ def _shortest_path(  # noqa: PLR0917
     done: Integers,
     out: Integers,
 ) -> int:
-    """Write the links of the cheapest way into `out`, and say how many they are; none where there is no way."""
+    """Write the links of the cheapest path into `out` and return their number, 0 where there is no path (A* search)."""
     offsets, links, link_from, link_to = graph
     x, y, per_m = ahead
     heap = [(0.0, start)]
