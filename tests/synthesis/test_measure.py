@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from murmurate import noise
-from murmurate.synthesis.measure import ONE, Noise, measure, once_per_trip, spread_over_trip
+from murmurate.synthesis.measure import FULL_WEIGHT, Noise, measure, once_per_trip, spread_over_trip
 
 
 def random_grams(seed):
@@ -21,16 +21,16 @@ def test_a_trip_never_weighs_more_than_one(norm, seed):
     for gone in range(0, 30, 7):
         rest = trip != gone
         change = spread_over_trip(bins, trip, 25, norm=norm) - spread_over_trip(bins[rest], trip[rest], 25, norm=norm)
-        assert np.linalg.norm(change, ord=1 if norm == "l1" else 2) <= ONE
+        assert np.linalg.norm(change, ord=1 if norm == "l1" else 2) <= FULL_WEIGHT
 
 
 def test_a_trip_is_nearly_used_up():
     whole = spread_over_trip(np.arange(9), np.zeros(9, dtype=np.int64), 9)
-    assert np.linalg.norm(whole) > 0.99 * ONE
+    assert np.linalg.norm(whole) > 0.99 * FULL_WEIGHT
 
 
 def test_once_per_trip_adds_one():
-    assert (once_per_trip(np.array([1, 1, 3]), 5) == ONE * np.array([0, 2, 0, 1, 0])).all()
+    assert (once_per_trip(np.array([1, 1, 3]), 5) == FULL_WEIGHT * np.array([0, 2, 0, 1, 0])).all()
 
 
 @pytest.mark.parametrize(("kind", "trips"), [("gaussian", 1), ("gaussian", 4), ("laplace", 3)])

@@ -13,7 +13,7 @@ from murmurate.core.space import Floats, Integers
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
-ONE = 1 << 12
+FULL_WEIGHT = 1 << 12
 """One trip's full weight in fixed point; shares of it are rounded down, so that no trip ever weighs more."""
 
 
@@ -42,18 +42,18 @@ class Noise:
 
 
 def measure(fixed: Integers, *, noise: Noise, rng: Randomness) -> Floats:
-    """Noisy counts in trips, from fixed-point counts (`ONE` a trip), any shape."""
+    """Noisy counts in trips, from fixed-point counts (`FULL_WEIGHT` a trip), any shape."""
     from murmurate import noise as draws
 
-    scale = noise.scale * noise.trips_per_unit * ONE
+    scale = noise.scale * noise.trips_per_unit * FULL_WEIGHT
     flat = np.ascontiguousarray(fixed, dtype=np.int64).ravel()
     draw = draws.gaussian_integers if noise.kind == "gaussian" else draws.laplace_integers
-    return (draw(flat, scale=scale, rng=rng) / ONE).reshape(fixed.shape)
+    return (draw(flat, scale=scale, rng=rng) / FULL_WEIGHT).reshape(fixed.shape)
 
 
 def once_per_trip(bins: Integers, n_bins: int) -> Integers:
     """Fixed-point histogram in which every trip adds its full weight to one bin."""
-    return np.bincount(bins, minlength=n_bins).astype(np.int64) * ONE
+    return np.bincount(bins, minlength=n_bins).astype(np.int64) * FULL_WEIGHT
 
 
 def spread_over_trip(bins: Integers, trip: Integers, n_bins: int, *, norm: Literal["l2", "l1"] = "l2") -> Integers:
@@ -76,5 +76,5 @@ def parts_of_trips(
     pairs = pairs[np.diff(pairs, prepend=-1) != 0]
     owner, place = pairs // n_bins, pairs % n_bins
     distinct = np.bincount(owner)[owner] if len(owner) else owner
-    weight = ONE / np.sqrt(distinct) if norm == "l2" else ONE / distinct
+    weight = FULL_WEIGHT / np.sqrt(distinct) if norm == "l2" else FULL_WEIGHT / distinct
     return owner, place, np.floor(weight).astype(np.int64)

@@ -15,7 +15,7 @@ from murmurate.asking import STEPS, Answer
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.flock.tables import TripContributions
 from murmurate.mechanisms.flock.tracks import Frame
-from murmurate.synthesis.ends import believed_cells
+from murmurate.synthesis.ends import shrink_cells
 
 SIZE_GROUPS = 8
 """Groups of cells of similar size, each shrunk by its own relative error, because a few large cells would decide for all.
@@ -55,7 +55,7 @@ def estimate_cells(answer: Answer, rows: int, columns: int, prior: Floats | None
         south, west = int(side * partition / n_partitions), int(side * ((partition * GOLDEN_SHIFT) % 1.0))
         table = np.pad(noisy, ((south, 0), (west, 0)))
         area = np.pad(expected, ((south, 0), (west, 0)))
-        found = believed_cells(
+        found = shrink_cells(
             table.ravel(), rows=rows + south, columns=columns + west, n=total, deviation=answer.deviation,
             prior=area.ravel(), groups=SIZE_GROUPS,
         )  # fmt: skip

@@ -17,7 +17,7 @@ from murmurate.mechanisms.flock.shapes import Pace, Shapes, estimate_shapes, fit
 from murmurate.mechanisms.flock.tables import Zones, trip_contributions
 from murmurate.mechanisms.flock.tracks import Frame
 from murmurate.synthesis.calibrate import correction, relative_middles, starting_weights
-from murmurate.synthesis.ends import Ends, believed_zone_hour, coarsen, filled, joint_of
+from murmurate.synthesis.ends import Ends, coarsen, filled, joint_of, shrink_zone_hour
 from murmurate.synthesis.moves import MoveWeights, Neighbourhood
 from murmurate.synthesis.shrink import nonnegative, shrink
 from murmurate.synthesis.sizes import Sizes, n_rings_of, rings, sizes_from_tables
@@ -178,7 +178,7 @@ def _zone_hours(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: F
             both.append(filled(by_zone[:, None].copy(), by_zone))
             continue
         noisy = answers[name].noisy.reshape(-1, frame.hours)
-        both.append(filled(believed_zone_hour(noisy, by_zone, answers[name].deviation), by_zone))
+        both.append(filled(shrink_zone_hour(noisy, by_zone, answers[name].deviation), by_zone))
     return both[0], both[1]
 
 
