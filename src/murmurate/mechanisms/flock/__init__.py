@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from murmurate.asking import Budget, Facts, Round
 from murmurate.asking.table import Answers
 from murmurate.core.guarantee import DP, Unit
-from murmurate.core.parameters import one_of, positive, share, whole
+from murmurate.core.parameters import positive, share, whole
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.flock.fitting import fit
 from murmurate.mechanisms.flock.model import FlockModel, read_model
@@ -20,6 +19,7 @@ from murmurate.mechanisms.flock.roads import grid_over
 from murmurate.mechanisms.flock.rounds import REFERENCE_SHARE, NoiseLevel, Plan, min_trips
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
+from murmurate.synthesis.frames import check_hours_and_day, check_unit
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
@@ -75,24 +75,13 @@ class Flock:
         share("delta", self.delta, closed=True)
         if self.delta >= 0.5:
             raise ParameterError(f"delta must be far below 1 over the number of units; got {self.delta!r}.")
-        one_of("unit", self.unit, ("trip", "user_day", "user"))
-        for name in ("n_out", "max_trips"):
-            if getattr(self, name) is not None:
-                whole(name, getattr(self, name))
-        if (self.max_trips is None) != (self.unit == "trip"):
-            raise ParameterError(
-                f"max_trips says how many trips of each {self.unit} are read: give it for unit user_day or user, and leave "
-                f"it out for unit trip; got unit={self.unit!r} and max_trips={self.max_trips!r}."
-            )
+        check_unit(self.unit, self.max_trips)
+        if self.n_out is not None:
+            whole("n_out", self.n_out)
         positive("max_speed_kmh", self.max_speed_kmh)
         whole("slot_s", self.slot_s, at_most=3600)
         whole("max_cells", self.max_cells, at_least=2, at_most=1000)
-        if isinstance(self.hours, bool) or self.hours not in (1, 2, 3, 4, 6, 8, 12, 24):
-            raise ParameterError(f"hours must divide the day (1, 2, 3, 4, 6, 8, 12 or 24); got {self.hours!r}.")
-        try:
-            date.fromisoformat(self.day)
-        except (TypeError, ValueError):
-            raise ParameterError(f"day must be a date such as 2000-01-03; got {self.day!r}.") from None
+        check_hours_and_day(self.hours, self.day)
         if not isinstance(self.space, Grid | RoadNetwork):
             raise ParameterError(
                 "flock works in a public box or on public roads: give space=Grid(...), --space "
