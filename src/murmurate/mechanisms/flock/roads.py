@@ -267,8 +267,8 @@ def _shortest_path(  # noqa: PLR0917
             new = reached[at] + cost[link] * (1.0 if on_trip[cell[link]] == trip else outside)
             if done[to] != search and (seen[to] != search or new < reached[to]):
                 reached[to], came[to], seen[to] = new, link, search
-                left = np.hypot(x[to] - x[end], y[to] - y[end])
-                heappush(heap, (new + per_m * left, to))
+                remaining_m = np.hypot(x[to] - x[end], y[to] - y[end])
+                heappush(heap, (new + per_m * remaining_m, to))
     if done[end] != search:
         return 0
     size = 0

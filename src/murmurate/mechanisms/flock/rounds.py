@@ -42,7 +42,8 @@ COARSE_SHARES = {
     "shape": 0.11,
 }
 """Shares of the budget where trips are few for the noise and routes are sampled on coarse cells. Visits and ends get most,
-because moving budget to them from pairs and flows scored better (docs/mechanisms/flock.md, variants)."""
+because budget moved to them from pairs and flows raised Kendall's score and F1 on Geolife (docs/mechanisms/flock.md,
+variants)."""
 
 FINE_SHARES = {
     "n": 0.02,
@@ -90,7 +91,8 @@ FINE_HOURS_SHARES = {
 """FINE_SHARES where parts of the day are distinguished. Chosen by hand."""
 
 COUNT_SHARE = 0.02
-"""Share of the noisy number of trips. It is measured first, because it decides which of these tables are used."""
+"""Share of the noisy number of trips. It is measured first, because it decides which of these tables are used. Chosen by
+hand."""
 
 SPEED_SHARES = {"pace": 0.02, "pace_hour": 0.01}
 """Shares of the speed tables, where trips have times; the other tables except the count are scaled down. Chosen by hand."""

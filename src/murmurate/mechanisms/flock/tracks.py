@@ -1,4 +1,7 @@
-"""Convert trips, private or synthetic, to tracks: coarse cells, hour, points, diameter and length."""
+"""Convert trips, private or synthetic, to tracks: coarse cells, hour, points, diameter and length.
+
+Fine cells are the cells of the public grid. Coarse cells are square blocks of them, whose size `rounds.block_of` chooses.
+"""
 
 from __future__ import annotations
 
