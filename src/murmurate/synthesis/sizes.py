@@ -83,6 +83,7 @@ def _smooth(values: Floats) -> Floats:
     kernel = np.array([1.0, 2.0, 3.0, 2.0, 1.0])
 
     def around(row: Floats) -> Floats:  # by hand: mode "same" gives the longer of row and kernel
+        """Return weighted sums over neighbours, as long as the row."""
         return np.convolve(row, kernel)[2 : 2 + len(row)]
 
     return np.asarray(np.maximum(around(values) / around(np.ones_like(values)), 0.0))

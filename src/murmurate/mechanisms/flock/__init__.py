@@ -104,6 +104,7 @@ class Flock:
         return Budget(epsilon=self.epsilon, delta=self.delta)
 
     def _noise(self) -> NoiseLevel:
+        """Return the noise of a table with a share of the whole budget."""
         return NoiseLevel(self.budget(), limit=float(self.max_trips or 1))
 
     def bounds(self) -> Unit:
@@ -157,9 +158,11 @@ class Flock:
 
     @property
     def _network(self) -> RoadNetwork | None:
+        """Return the road network; None on a grid."""
         return self.space if isinstance(self.space, RoadNetwork) else None
 
     def _plan(self, answers: Answers, facts: Facts) -> Plan:
+        """Return the plan of rounds, given earlier noisy tables and public facts about the input."""
         timed = facts.has_time or "hour" in facts.carries
         return Plan(
             grid=self.grid, network=self._network, hours=self.hours if timed else 1, timed=facts.has_time,
