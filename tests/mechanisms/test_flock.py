@@ -31,9 +31,9 @@ def made(asked, private, rng):
 @pytest.fixture(autouse=True)
 def small_pools(monkeypatch):
     """Fewer candidates: what is tested here does not hang on how many there are."""
-    monkeypatch.setattr(fitting, "ENDS_POOL", (10_000, 10_000))
-    monkeypatch.setattr(fitting, "GRAVITY_POOL", (10_000, 10_000))
-    monkeypatch.setattr(fitting, "POOL", (2_000, 2_000))
+    monkeypatch.setattr(fitting, "ENDS_POOL_TRIPS", (10_000, 10_000))
+    monkeypatch.setattr(fitting, "GRAVITY_POOL_TRIPS", (10_000, 10_000))
+    monkeypatch.setattr(fitting, "POOL_TRIPS", (2_000, 2_000))
 
 
 # -- the promise -------------------------------------------------------------------------------------------------------
@@ -47,10 +47,10 @@ def test_an_accountant_finds_no_more_than_was_promised(options):
 
 
 @pytest.mark.parametrize("hours", [1, 24])
-@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize("step_tables", [False, True])
 @pytest.mark.parametrize("timed", [False, True])
-def test_shares_never_exceed_the_budget(hours, counted, timed):
-    parts = rounds.shares(hours=hours, counted=counted, timed=timed)
+def test_shares_never_exceed_the_budget(hours, step_tables, timed):
+    parts = rounds.shares(hours=hours, step_tables=step_tables, timed=timed)
     assert parts["n"] == rounds.COUNT_SHARE
     assert 0.999 < sum(parts.values()) <= 1 + 1e-12
 

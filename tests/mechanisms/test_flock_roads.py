@@ -14,9 +14,8 @@ from murmurate.asking.rounds import fitted
 from murmurate.attacks.audit import audit
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
-from murmurate.mechanisms.flock import Flock, fitting, road_ways
-from murmurate.mechanisms.flock.road_places import Kerbs, grid_over
-from murmurate.mechanisms.flock.road_ways import groups_of
+from murmurate.mechanisms.flock import Flock, fitting, road_model
+from murmurate.mechanisms.flock.roads import Kerbs, grid_over, groups_of
 from murmurate.mechanisms.flock.rounds import LINKS_SHARE
 from murmurate.spaces.grid import Grid
 from road_town import grid_town
@@ -32,9 +31,9 @@ def cars() -> Trips:
 
 @pytest.fixture(autouse=True)
 def small_pools(monkeypatch):
-    monkeypatch.setattr(fitting, "ENDS_POOL", (10_000, 10_000))
-    monkeypatch.setattr(fitting, "POOL", (2_000, 2_000))
-    monkeypatch.setattr(road_ways, "POOL", 300)
+    monkeypatch.setattr(fitting, "ENDS_POOL_TRIPS", (10_000, 10_000))
+    monkeypatch.setattr(fitting, "POOL_TRIPS", (2_000, 2_000))
+    monkeypatch.setattr(road_model, "CALIBRATION_TRIPS", 300)
 
 
 def mechanism(**options):
@@ -95,15 +94,15 @@ def test_released_trips_keep_to_the_streets_and_their_directions(cars):
     assert np.isin(released.table["hour"].to_numpy(), [8, 17]).mean() > 0.6
 
 
-def test_ways_follow_links_that_meet_and_one_ways(cars):
+def test_routes_follow_links_that_meet_and_one_ways(cars):
     model = fitted(mechanism(epsilon=20.0), cars, noise.seeded(2))
     generator = np.random.default_rng(1)
-    tracks = model._tracks(200, model.fitted.law.ends, generator)
-    driven = model.ways.drive(tracks, model.fitted.law.frame, generator)
-    inner = np.diff(np.repeat(np.arange(200), np.diff(driven.offsets))) == 0
-    assert (TOWN.link_to[driven.link[:-1]] == TOWN.link_from[driven.link[1:]])[inner].all()
-    sums = np.add.reduceat(TOWN.length_m[driven.link], driven.offsets[:-1][np.diff(driven.offsets) > 0])
-    assert np.allclose(sums, driven.length_m[np.diff(driven.offsets) > 0])
+    tracks = model._tracks(200, model.fitted.base.ends, generator)
+    routes = model.router.route(tracks, model.fitted.base.frame, generator)
+    inner = np.diff(np.repeat(np.arange(200), np.diff(routes.offsets))) == 0
+    assert (TOWN.link_to[routes.link[:-1]] == TOWN.link_from[routes.link[1:]])[inner].all()
+    sums = np.add.reduceat(TOWN.length_m[routes.link], routes.offsets[:-1][np.diff(routes.offsets) > 0])
+    assert np.allclose(sums, routes.length_m[np.diff(routes.offsets) > 0])
 
 
 def test_busy_links_become_cheap(cars):
@@ -114,7 +113,7 @@ def test_busy_links_become_cheap(cars):
     many = [one_street.table.with_columns(tid=pl.col("tid") + 10_000 * k) for k in range(40)]
     model = fitted(mechanism(epsilon=50.0), Trips(pl.concat(many)), noise.seeded(2))
     on = np.abs(TOWN.midpoint[0] - lat) < 1e-5
-    assert model.ways.factor[on].mean() < model.ways.factor[~on].mean()
+    assert model.router.factor[on].mean() < model.router.factor[~on].mean()
 
 
 def test_a_model_on_roads_is_saved_loaded_and_sampled(tmp_path, cars):

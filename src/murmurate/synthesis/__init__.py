@@ -1,1 +1,1 @@
-"""Pieces that synthesisers share, over plain arrays: zones, ends, moves, paths, calibration."""
+"""Shared parts of synthesisers, over plain arrays: zones, ends, steps, paths, calibration."""

@@ -1,7 +1,7 @@
-"""Calibration by simulation: walk, count what was counted in private, and turn each weight towards the noisy answer.
+"""Calibrate step weights by simulation: draw paths, count the measured tables, and correct each weight towards them.
 
-It reads noisy tables only, so it is free. It also undoes what the per-trip weighting of the tables does to them: the same
-weighting is applied to the simulated trips.
+It reads noisy tables only, so it costs no budget. Simulated trips divide their count among bins as private trips do, so the
+division does not bias the weights.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from murmurate.core.space import Floats
-from murmurate.synthesis.measure import ONE
+from murmurate.synthesis.measure import FULL_WEIGHT
 from murmurate.synthesis.moves import MoveWeights, Neighbourhood, Norm, move_histograms
 from murmurate.synthesis.sequences import CellTrips
 
-ROUNDS = 6
-CLEAR = 3.5
-"""Deviations of noise after which a difference is taken for real; among millions of bins a handful is not."""
+CALIBRATION_ROUNDS = 6
+"""Rounds of simulation and correction. Chosen by hand."""
+MIN_DIFFERENCE_SDS = 3.5
+"""Smallest difference that is corrected, in noise standard deviations; smaller ones are taken for noise. Gaussian noise alone
+exceeds it in about two of ten thousand bins. Chosen by hand."""
 
 
 def calibrate(
@@ -28,37 +30,37 @@ def calibrate(
     n: float,
     around: Neighbourhood,
     simulate: Callable[[MoveWeights], CellTrips],
-    rounds: int = ROUNDS,
+    rounds: int = CALIBRATION_ROUNDS,
     norm: Norm = "l2",
 ) -> MoveWeights:
-    """Weights whose simulated trips show the noisy tables (`towards`, `visits`, `steps`, of `n` trips) again."""
-    have = {"towards": weights.towards.copy(), "visits": weights.visits.copy(), "steps": weights.steps.copy()}
+    """Return weights whose simulated trips reproduce the noisy tables (`towards`, `visits`, `steps`) of `n` trips."""
+    current = {"towards": weights.towards.copy(), "visits": weights.visits.copy(), "steps": weights.steps.copy()}
     for _ in range(rounds):
-        trips = simulate(MoveWeights(**have))
+        trips = simulate(MoveWeights(**current))
         shown = move_histograms(trips, around, norm=norm)
         for name, answer in noisy.items():
-            expected = shown[name].astype(np.float64) * (n / (max(trips.n, 1) * ONE))
-            have[name] *= correction(answer, expected, deviations[name])
-    return MoveWeights(**have)
+            expected = shown[name].astype(np.float64) * (n / (max(trips.n, 1) * FULL_WEIGHT))
+            current[name] *= correction(answer, expected, deviations[name])
+    return MoveWeights(**current)
 
 
 def correction(noisy: Floats, simulated: Floats, deviation: float) -> Floats:
-    """By how much to multiply: towards clearly present bins, away from clearly absent ones, 1 where noise decides."""
-    clear = CLEAR * deviation
+    """Return factors towards clearly present bins and away from clearly absent ones; 1 where noise may explain all."""
+    clear = MIN_DIFFERENCE_SDS * deviation
     positive = np.maximum(noisy, 0.0)
     wanted = np.where(noisy > clear, noisy, np.where(simulated > positive + clear, positive, simulated))
     return np.asarray((wanted + deviation) / (simulated + deviation))
 
 
 def starting_weights(noisy_towards: Floats, deviation: float, around: Neighbourhood) -> MoveWeights:
-    """Before calibration only the way to the destination is known, where it is clear of the noise."""
-    towards = np.where(noisy_towards > CLEAR * deviation, noisy_towards, 0.0)
+    """Return weights before calibration: the noisy table of directions where it is clear of the noise, and 1 elsewhere."""
+    towards = np.where(noisy_towards > MIN_DIFFERENCE_SDS * deviation, noisy_towards, 0.0)
     towards = towards + 1e-3 * deviation * _approaching(around)
     return MoveWeights(towards, np.ones(around.n_cells), np.ones((around.n_cells, around.n_offsets)))
 
 
 def _approaching(around: Neighbourhood) -> Floats:
-    """[relative destination, offset] a small weight for steps that come nearer, so that every walk can go on."""
+    """Return [relative destination, offset] a small weight for steps that come nearer, so that every path can continue."""
     down, right = np.divmod(np.arange(around.n_offsets), around.side)
     step = np.stack([down - around.reach, right - around.reach]).astype(np.float64)
     middle = relative_middles(around)
@@ -68,7 +70,7 @@ def _approaching(around: Neighbourhood) -> Floats:
 
 
 def relative_middles(around: Neighbourhood) -> Floats:
-    """[row or column, relative destination] how many cells away the destinations of a bin lie on average."""
+    """Return [row or column, relative destination] the mean distance in cells of the destinations of a bin."""
     rows, columns = np.indices(around.relative.shape)
     counts = np.bincount(around.relative.ravel(), minlength=around.n_relative)
     return np.stack(

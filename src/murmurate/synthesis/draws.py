@@ -1,4 +1,4 @@
-"""Uniform draws inside compiled kernels: post-processing only, no privacy claim rests on them."""
+"""Draw uniform numbers inside compiled kernels: post-processing only, no privacy claim depends on them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 State = NDArray[np.uint64]
+"""State of the generator, one 64-bit integer."""
 
 
 @njit(cache=True)
 def start_state(seed: int) -> State:
-    """A state for `uniform`; the first draws, which still show the seed, are thrown away."""
+    """Return a state for `uniform`; the first draws, which still depend visibly on the seed, are discarded."""
     state = np.empty(1, dtype=np.uint64)
     state[0] = np.uint64(seed) | np.uint64(1)
     for _ in range(8):
@@ -21,7 +22,7 @@ def start_state(seed: int) -> State:
 
 @njit(cache=True, inline="always")
 def uniform(state: State) -> float:
-    """A number in [0, 1) by xorshift64*."""
+    """Draw a number in [0, 1) by xorshift64*."""
     x = state[0]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)

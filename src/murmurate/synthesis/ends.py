@@ -1,4 +1,4 @@
-"""Where trips start and end, and in which hour: noisy tables over zones of equal noisy mass, made into one law."""
+"""Estimate and draw where trips start and end, and in which hour, from noisy tables over zones of equal noisy mass."""
 
 from __future__ import annotations
 
@@ -12,33 +12,37 @@ from numpy.typing import NDArray
 from murmurate.core.space import Floats, Integers
 from murmurate.synthesis.shrink import shrink
 
-WORTH = 4.0
-"""A table is as fine as its mean count stays this many noise deviations."""
+MIN_MEAN_COUNT_SDS = 4.0
+"""Smallest mean count of a table's bins, in noise standard deviations; zones are made as fine as this allows. Chosen by
+hand."""
 
 ENDS_ARRAYS = ("joint", "source_hour", "destination_hour", "source_cell", "destination_cell", "zone")
+"""Arrays of `Ends` that are saved."""
 
-DEEPEST = 8
-ROUNDS = 12
+MAX_DEPTH = 8
+"""Largest number of halvings of the box, so that there are at most 256 zones. Chosen by hand."""
+FITTING_ROUNDS = 12
+"""Rounds of iterative proportional fitting. Chosen by hand."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """A law over (source cell, destination cell, hour) as plain arrays; drawing from it costs nothing."""
+    """Distribution of (source cell, destination cell, hour) as plain arrays; drawing from it costs no budget."""
 
     joint: Floats
-    """[zone, zone, hour] over coarse zones: expected trips."""
+    """[zone, zone, hour] over coarse zones: estimated trips."""
     source_hour: Floats
     """[fine zone, hour]; the coarse zone of a fine one is `fine >> shift`."""
     destination_hour: Floats
     source_cell: Floats
     destination_cell: Floats
     zone: Integers
-    """The fine zone of each cell."""
+    """[cell] fine zone."""
     n: float
     """Noisy number of trips."""
 
     def sample(self, n: int, generator: np.random.Generator) -> tuple[Integers, Integers, Integers]:
-        """`n` triples (source, destination, hour)."""
+        """Draw `n` triples (source, destination, hour)."""
         zones, _, hours = self.joint.shape
         drawn = _draw(np.cumsum(self.joint), generator.random(n))
         coarse_source, rest = np.divmod(drawn, zones * hours)
@@ -48,13 +52,13 @@ class Ends:
         return source, destination, hour
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything it is made of; `Ends(**arrays)` is the same law again."""
+        """Return all arrays; `Ends(**arrays)` is the same distribution again."""
         return {**{name: getattr(self, name) for name in ENDS_ARRAYS}, "n": np.float64(self.n)}
 
     def _cell(
         self, coarse: Integers, hour: Integers, zone_hour: Floats, cell: Floats, generator: np.random.Generator
     ) -> Integers:
-        """A cell in each coarse zone: first a fine zone by its hour, then a cell by its own count."""
+        """Draw a cell in each coarse zone: first a fine zone by its hour, then a cell by its own count."""
         fine_zones, hours = zone_hour.shape
         per_coarse = fine_zones // self.joint.shape[0]
         by_group = zone_hour.reshape(-1, per_coarse, hours).transpose(0, 2, 1).reshape(-1, per_coarse)
@@ -69,69 +73,74 @@ class Ends:
         return order[np.clip(place, first, np.maximum(bounds[fine + 1] - 1, first))]
 
 
-def believed_cells(
+def shrink_cells(
     noisy: Floats, *, rows: int, columns: int, n: float, deviation: float, prior: Floats | None = None, groups: int = 1
 ) -> Floats:
-    """Counts of cells from noisy ones: blocks of cells are believed first and are the prior of their quarters.
+    """Estimate counts of cells from noisy ones by hierarchical shrinkage: each block of cells is the prior of its quarters.
 
-    A block's count is expected to lie in its quarters by area, or as another (noisy or public) table `prior` lies there.
+    A block's count is expected to divide among its quarters by area, or in proportion to another (noisy or public) table
+    `prior`.
     """
     table = noisy.reshape(rows, columns)
     expected = np.ones((rows, columns)) if prior is None else prior.reshape(rows, columns) + 1e-9 * prior.max(initial=1e-9)
     levels = max(rows - 1, columns - 1, 1).bit_length()
-    believed = np.full((1, 1), n)
+    estimate = np.full((1, 1), n)
     for level in range(levels - 1, -1, -1):
         side = 2**level
         sums, area = _block_sums(table, side), _block_sums(expected, side)
-        parents = np.repeat(np.repeat(believed, 2, 0), 2, 1)[: len(sums), : sums.shape[1]]
+        parents = np.repeat(np.repeat(estimate, 2, 0), 2, 1)[: len(sums), : sums.shape[1]]
         parent_area = np.repeat(np.repeat(_block_sums(expected, 2 * side), 2, 0), 2, 1)[: len(sums), : sums.shape[1]]
-        believed = shrink(sums, parents * area / parent_area, deviation=deviation * side, groups=groups)
-    believed = believed.ravel() * (n / max(float(believed.sum()), 1e-9))
-    return np.asarray(believed + 1e-6 * n / noisy.size)
+        estimate = shrink(sums, parents * area / parent_area, deviation=deviation * side, groups=groups)
+    estimate = estimate.ravel() * (n / max(float(estimate.sum()), 1e-9))
+    return np.asarray(estimate + 1e-6 * n / noisy.size)
 
 
 def _block_sums(table: Floats, side: int) -> Floats:
+    """Sum a table over square blocks of `side` cells."""
     rows, columns = (np.arange(0, size, side) for size in table.shape)
     return np.asarray(np.add.reduceat(np.add.reduceat(table, rows, 0), columns, 1))
 
 
-def believed_zone_hour(noisy: Floats, by_zone: Floats, deviation: float) -> Floats:
-    """[zone, hour] from noisy counts, from few large zones to many small ones; a zone is the prior of its halves."""
+def shrink_zone_hour(noisy: Floats, by_zone: Floats, deviation: float) -> Floats:
+    """Estimate [zone, hour] counts from noisy ones, from large zones to small ones: each zone is the prior of its halves."""
     depth = len(noisy).bit_length() - 1
-    believed = shrink(noisy.sum(axis=0), np.ones(noisy.shape[1]), deviation=deviation * 2 ** (depth / 2))[None, :]
+    estimate = shrink(noisy.sum(axis=0), np.ones(noisy.shape[1]), deviation=deviation * 2 ** (depth / 2))[None, :]
     for level in range(1, depth + 1):
         mass = np.maximum(by_zone.reshape(2**level, -1).sum(axis=1), 1e-9)
         within = mass / np.repeat(mass.reshape(-1, 2).sum(axis=1), 2)
-        prior = np.repeat(believed, 2, axis=0) * within[:, None]
-        believed = shrink(coarsen(noisy, level), prior, deviation=deviation * 2 ** ((depth - level) / 2))
-    return believed
+        prior = np.repeat(estimate, 2, axis=0) * within[:, None]
+        estimate = shrink(coarsen(noisy, level), prior, deviation=deviation * 2 ** ((depth - level) / 2))
+    return estimate
 
 
-def believed_pairs(noisy: Floats, prior: Floats, deviation: float) -> Floats:
-    """[zone, zone, ...] from noisy counts and a prior of the same shape, from large zones to small ones."""
+def shrink_pairs(noisy: Floats, prior: Floats, deviation: float) -> Floats:
+    """Estimate [zone, zone, ...] counts from noisy ones and a prior of the same shape, from large zones to small ones."""
     depth = len(noisy).bit_length() - 1
-    have = prior
+    estimate = prior
     for level in range(1, depth + 1):
         zones = 2**level
-        coarse = shrink(_blocks(noisy, zones), _blocks(have, zones), deviation=deviation * 2 ** (depth - level))
-        have = have * _spread(_ratio(coarse, _blocks(have, zones)), len(noisy))
-    return have
+        coarse = shrink(_blocks(noisy, zones), _blocks(estimate, zones), deviation=deviation * 2 ** (depth - level))
+        estimate = estimate * _spread(_ratio(coarse, _blocks(estimate, zones)), len(noisy))
+    return estimate
 
 
 def joint_of(
     source_hour: Floats, destination_hour: Floats, pairs: Floats, pairs_hour: Floats, deviations: tuple[float, float]
 ) -> Floats:
-    """[zone, zone, hour]: independent ends within each hour, corrected by both pair tables, then fitted in turn."""
+    """Fit [zone, zone, hour] counts to both ends by hour and both tables of pairs.
+
+    Ends are independent within each hour, corrected by both tables of pairs, then fitted by iterative proportional fitting.
+    """
     by_hour = np.maximum((source_hour.sum(axis=0) + destination_hour.sum(axis=0)) / 2, 1e-9)
     source = source_hour * (by_hour / np.maximum(source_hour.sum(axis=0), 1e-9))
     destination = destination_hour * (by_hour / np.maximum(destination_hour.sum(axis=0), 1e-9))
     joint = source[:, None, :] * destination[None, :, :] / by_hour
     total = joint.sum()
-    wanted_pairs = believed_pairs(pairs * (total / max(pairs.sum(), 1.0)), joint.sum(axis=2), deviations[0])
+    wanted_pairs = shrink_pairs(pairs * (total / max(pairs.sum(), 1.0)), joint.sum(axis=2), deviations[0])
     joint *= _ratio(wanted_pairs, joint.sum(axis=2))[:, :, None]
     scaled = pairs_hour * (total / max(pairs_hour.sum(), 1.0))
-    wanted_hour = believed_pairs(scaled, _blocks(joint, len(pairs_hour)), deviations[1])
-    for _ in range(ROUNDS):
+    wanted_hour = shrink_pairs(scaled, _blocks(joint, len(pairs_hour)), deviations[1])
+    for _ in range(FITTING_ROUNDS):
         joint *= _spread(_ratio(wanted_hour, _blocks(joint, len(pairs_hour))), len(joint))
         joint *= _ratio(wanted_pairs, joint.sum(axis=2))[:, :, None]
         joint *= _ratio(source, joint.sum(axis=1))[:, None, :]
@@ -140,41 +149,45 @@ def joint_of(
 
 
 def depth_of(n: float, deviation: float, ends: int) -> int:
-    """How often zones may be halved so that a table over `ends` of them keeps its mean count worth its noise."""
-    return int(np.clip(round(log2(max(n / (WORTH * deviation), 1.0)) / ends), 0, DEEPEST))
+    """Return how often zones may be halved while the mean count of a table over `ends` of them stays clear of its noise."""
+    return int(np.clip(round(log2(max(n / (MIN_MEAN_COUNT_SDS * deviation), 1.0)) / ends), 0, MAX_DEPTH))
 
 
 def coarsen(zone_hour: Floats, depth: int) -> Floats:
-    """[zone, hour] over larger zones."""
+    """Sum [zone, hour] counts over larger zones."""
     return np.asarray(zone_hour.reshape(2**depth, -1, zone_hour.shape[1]).sum(axis=1))
 
 
 def _blocks(joint: Floats, zones: int) -> Floats:
+    """Sum a table over pairs of larger zones."""
     per = len(joint) // zones
     return np.asarray(joint.reshape(zones, per, zones, per, *joint.shape[2:]).sum(axis=(1, 3)))
 
 
 def _spread(blocks: Floats, zones: int) -> Floats:
+    """Repeat the values of pairs of larger zones for all their pairs of smaller zones."""
     per = zones // len(blocks)
     return np.repeat(np.repeat(blocks, per, axis=0), per, axis=1)
 
 
 def filled(zone_hour: Floats, by_zone: Floats) -> Floats:
-    """A little of every hour in every zone that has a cell, so that no drawn pair is without a fine zone."""
+    """Add a tiny count to every hour of every zone that has a cell, so that every drawn pair has a fine zone."""
     return zone_hour + 1e-9 * (by_zone[:, None] > 0)
 
 
 def _ratio(wanted: Floats, have: Floats) -> Floats:
+    """Return wanted over present values, 1 where nothing is present."""
     return np.asarray(np.where(have > 0, wanted / np.maximum(have, 1e-300), 1.0))
 
 
 def _draw(cumulative: Floats, uniform: Floats) -> Integers:
+    """Return the positions of uniform draws in cumulative weights."""
     found = np.searchsorted(cumulative, uniform * cumulative[-1], side="right")
     return np.asarray(np.minimum(found, len(cumulative) - 1), dtype=np.int64)
 
 
 def draw_within(weights: Floats, group: Integers, generator: np.random.Generator) -> Integers:
-    """One column of each group's row, in proportion to its weight."""
+    """Draw one column of each group's row, in proportion to its weight."""
     rows, width = weights.shape
     cumulative = np.cumsum(weights.ravel())
     before = np.concatenate([[0.0], cumulative])[np.arange(rows + 1) * width]

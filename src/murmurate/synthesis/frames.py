@@ -1,4 +1,4 @@
-"""Checks that synthesisers on a public grid share: their unit, its bound, their hours and their fictional day."""
+"""Check parameters that synthesisers on a public grid share: the unit, its bound, the hours and the fictional day."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from murmurate.errors import InputError, ParameterError
 
 
 def check_unit(unit: str, max_trips: int | None) -> None:
-    """Refuse a unit without its bound on trips, or a bound without such a unit."""
+    """Raise ParameterError for a unit without its bound on trips, or a bound without such a unit."""
     one_of("unit", unit, ("trip", "user_day", "user"))
     if max_trips is not None:
         whole("max_trips", max_trips)
@@ -26,7 +26,7 @@ def check_unit(unit: str, max_trips: int | None) -> None:
 
 
 def refuse_unbounded(units: Integers, unit: Unit) -> None:
-    """The door bounds every unit; a fit without the door must not void the promise silently."""
+    """Raise InputError where a unit has more trips than its guarantee allows, as in a fit without `release()`."""
     most = unit.max_trips or 1
     if len(units) and int(np.bincount(units).max()) > most:
         raise InputError(
@@ -36,7 +36,7 @@ def refuse_unbounded(units: Integers, unit: Unit) -> None:
 
 
 def check_hours_and_day(hours: Any, day: Any) -> None:
-    """Refuse hours that do not divide the day, and a day that is none."""
+    """Raise ParameterError for hours that do not divide the day, and for a day that is not a date."""
     if isinstance(hours, bool) or hours not in (1, 2, 3, 4, 6, 8, 12, 24):
         raise ParameterError(f"hours must divide the day (1, 2, 3, 4, 6, 8, 12 or 24); got {hours!r}.")
     try:

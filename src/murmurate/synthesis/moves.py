@@ -1,4 +1,4 @@
-"""Steps from cell to cell: which neighbour, seen from where the destination lies, and the histograms over them."""
+"""Count steps from cell to cell: which neighbour is entered, given where the destination lies."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from murmurate.synthesis.measure import spread_over_trip
 from murmurate.synthesis.sequences import CellTrips
 
 Norm = Literal["l2", "l1"]
+"""Norm in which one trip's change of a table is at most 1."""
 
-DIRECTIONS = 16
+N_DIRECTIONS = 16
+"""Sectors of direction in which distant destinations are distinguished. Chosen by hand."""
 RING_GROWTH = 1.5
-NEAR = 2
-"""Destinations within this many cells are told apart exactly; further ones by direction and ring."""
+"""Ratio of the radii of two consecutive rings of distance. Chosen by hand."""
+EXACT_WITHIN_CELLS = 2
+"""Destinations within this many cells are distinguished exactly; farther ones by direction and ring. Chosen by hand."""
 
 
 def reach_of(*, cell_m: float, max_speed_kmh: float, slot_s: float) -> int:
-    """Cells a step may cross: what the public speed limit allows between two time slots, at least one.
+    """Return the cells a step may cross: what the public speed limit allows between two time slots, at least one.
 
     >>> reach_of(cell_m=250, max_speed_kmh=100, slot_s=60), reach_of(cell_m=500, max_speed_kmh=100, slot_s=60)
     (7, 4)
@@ -40,22 +43,26 @@ class Neighbourhood:
 
     @property
     def n_cells(self) -> int:
+        """Return the number of cells of the grid."""
         return self.rows * self.columns
 
     @property
     def side(self) -> int:
+        """Return the cells along a side of the square."""
         return 2 * self.reach + 1
 
     @property
     def n_offsets(self) -> int:
+        """Return the number of cells of the square."""
         return self.side**2
 
     @property
     def stop(self) -> int:
+        """Return the offset that means the trip ends."""
         return self.n_offsets // 2
 
     def offset(self, cell: Integers, following: Integers) -> Integers:
-        """The offset that leads from one cell to the other; -1 where that is out of reach."""
+        """Return the offset that leads from one cell to the other; -1 where that is out of reach."""
         down = following // self.columns - cell // self.columns
         right = following % self.columns - cell % self.columns
         inside = np.maximum(np.abs(down), np.abs(right)) <= self.reach
@@ -63,20 +70,23 @@ class Neighbourhood:
 
     @cached_property
     def relative(self) -> Integers:
-        """[rows of difference, columns of difference] -> bin of where the destination lies; both shifted to start at 0."""
+        """Return [row difference, column difference] the bin of where the destination lies; both differences start at 0."""
         down, right = np.meshgrid(np.arange(1 - self.rows, self.rows), np.arange(1 - self.columns, self.columns), indexing="ij")
-        near = np.maximum(np.abs(down), np.abs(right)) <= NEAR
-        exact = (down + NEAR) * (2 * NEAR + 1) + right + NEAR
-        ring = np.floor(np.log(np.maximum(np.hypot(down, right), NEAR) / NEAR) / np.log(RING_GROWTH)).astype(np.int64)
-        turn = np.floor(np.arctan2(down, right) / (2 * np.pi) * DIRECTIONS + 0.5).astype(np.int64) % DIRECTIONS
-        return np.where(near, exact, (2 * NEAR + 1) ** 2 + ring * DIRECTIONS + turn)
+        near = np.maximum(np.abs(down), np.abs(right)) <= EXACT_WITHIN_CELLS
+        exact = (down + EXACT_WITHIN_CELLS) * (2 * EXACT_WITHIN_CELLS + 1) + right + EXACT_WITHIN_CELLS
+        ring = np.floor(
+            np.log(np.maximum(np.hypot(down, right), EXACT_WITHIN_CELLS) / EXACT_WITHIN_CELLS) / np.log(RING_GROWTH)
+        ).astype(np.int64)
+        turn = np.floor(np.arctan2(down, right) / (2 * np.pi) * N_DIRECTIONS + 0.5).astype(np.int64) % N_DIRECTIONS
+        return np.where(near, exact, (2 * EXACT_WITHIN_CELLS + 1) ** 2 + ring * N_DIRECTIONS + turn)
 
     @property
     def n_relative(self) -> int:
+        """Return the number of bins of where the destination lies."""
         return int(self.relative.max()) + 1
 
     def relative_of(self, cell: Integers, destination: Integers) -> Integers:
-        """The bin of where the destination lies, seen from the cell."""
+        """Return the bin of where the destination lies, seen from the cell."""
         down = destination // self.columns - cell // self.columns + self.rows - 1
         right = destination % self.columns - cell % self.columns + self.columns - 1
         return self.relative[down, right]
@@ -95,7 +105,7 @@ class Grams:
 
 
 def grams(trips: CellTrips, around: Neighbourhood) -> Grams:
-    """The grams of trips; an arrival is a gram whose offset is `around.stop`."""
+    """Return the steps and arrivals of trips; an arrival has the offset `around.stop`."""
     trip = trips.trip_of_cell
     last = np.zeros(len(trips.cells), dtype=bool)
     last[trips.offsets[1:] - 1] = True
@@ -105,7 +115,7 @@ def grams(trips: CellTrips, around: Neighbourhood) -> Grams:
 
 
 def move_histograms(trips: CellTrips, around: Neighbourhood, *, norm: Norm = "l2") -> dict[str, Integers]:
-    """Fixed-point histograms, each changed by one trip by at most 1 in L2 (or L1).
+    """Return fixed-point histograms, each changed by one trip by at most 1 in L2 (or L1).
 
     `towards` [relative destination, offset], `visits` [cell entered], `steps` [cell, offset].
     """
@@ -117,7 +127,7 @@ def move_histograms(trips: CellTrips, around: Neighbourhood, *, norm: Norm = "l2
 
 
 def move_bins(found: Grams, around: Neighbourhood) -> dict[str, tuple[Integers, int]]:
-    """The bin of every gram in each table (-1: none), and how many bins there are."""
+    """Return the bin of every step in each table (-1: none), and the number of bins."""
     arrival = found.offset == around.stop
     towards = np.where(found.offset >= 0, found.relative * around.n_offsets + found.offset, -1)
     steps = np.where((found.offset >= 0) & ~arrival, found.cell * around.n_offsets + found.offset, -1)

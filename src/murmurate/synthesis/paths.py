@@ -1,4 +1,4 @@
-"""Paths between given ends: sampled step by step towards the destination, the try nearest to its length target kept."""
+"""Sample paths between given ends step by step towards the destination, and keep the one nearest to its wanted length."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from murmurate.synthesis.draws import State, start_state, uniform
 from murmurate.synthesis.moves import MoveWeights, Neighbourhood
 from murmurate.synthesis.sequences import CellTrips
 
-TRIES = 16
+PATH_TRIES = 16
+"""Paths sampled for each trip. Chosen by hand."""
 
 Shape = tuple[int, int, int]
 """Rows, columns, reach."""
@@ -28,12 +29,12 @@ def sample_paths(
     weights: MoveWeights,
     around: Neighbourhood,
     generator: np.random.Generator,
-    tries: int = TRIES,
+    tries: int = PATH_TRIES,
 ) -> CellTrips:
-    """One path a triple. Every pair of cells is connected: where no try arrives, the straight line is taken.
+    """Sample one path for each triple; where no try arrives, take the straight line.
 
-    Steps are drawn from the product of the three weights; of `tries` paths the one whose number of cells is nearest to
-    the wanted size is kept. Trips come out in the order they went in.
+    Steps are drawn from the product of the three weights. Of `tries` paths the one whose number of cells is nearest to the
+    wanted size is kept. Trips come out in the order they went in.
     """
     order = np.argsort(destinations, kind="stable")
     longest = int(sizes.max(initial=2)) * 2 + 2 * max(around.rows, around.columns)
@@ -75,7 +76,7 @@ def straight(path: Integers, source: int, destination: int, columns: int, reach:
 
 @njit(cache=True)
 def _fill_row(row: NDArray[np.float32], cell: int, destination: int, shape: Shape, tables: Tables) -> None:
-    """Cumulative weights of the offsets of one cell, the destination being given."""
+    """Fill in the cumulative weights of the offsets of one cell, given the destination."""
     rows, columns, reach = shape
     relative, towards, visits, steps = tables
     south, west = cell // columns, cell % columns
@@ -107,7 +108,7 @@ def _walk(  # noqa: PLR0917
     shape: Shape,
     tables: Tables,
 ) -> tuple[int, int]:
-    """Walk from path[0] until the trip ends at its destination: (cells walked, 0 where it does not end; rows cached)."""
+    """Sample a path from path[0] to its destination; return its cells (0 if it does not arrive) and the rows cached."""
     columns, reach = shape[1], shape[2]
     side = 2 * reach + 1
     length = 1
@@ -153,7 +154,7 @@ def _copy(cells: Integers, n: int, into: Integers, at: int) -> None:
 def _sample(  # noqa: PLR0917
     sources: Integers, destinations: Integers, sizes: Integers, shape: Shape, tables: Tables, how: tuple[int, int, int]
 ) -> tuple[Integers, Integers]:
-    """Cells and sizes of one path a trip; trips to one destination stand together, so that rows of weights are shared."""
+    """Return cells and sizes of one path a trip; trips to one destination stand together and share rows of weights."""
     tries, longest, seed = how
     n_cells = shape[0] * shape[1]
     cache = np.empty((n_cells, (2 * shape[2] + 1) ** 2), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Trips as sequences of grid cells with one hour each: what synthesisers count and what they make."""
+"""Represent trips as sequences of grid cells with one hour each."""
 
 from __future__ import annotations
 
@@ -24,28 +24,31 @@ class CellTrips:
 
     @property
     def n(self) -> int:
+        """Return the number of trips."""
         return len(self.offsets) - 1
 
     @property
     def sizes(self) -> Integers:
-        """How many cells each trip has."""
+        """Return the number of cells of each trip."""
         return np.diff(self.offsets)
 
     @property
     def sources(self) -> Integers:
+        """Return the first cell of each trip."""
         return self.cells[self.offsets[:-1]]
 
     @property
     def destinations(self) -> Integers:
+        """Return the last cell of each trip."""
         return self.cells[self.offsets[1:] - 1]
 
     @property
     def trip_of_cell(self) -> Integers:
-        """The trip (0, 1, ...) of each cell."""
+        """Return the trip (0, 1, ...) of each cell."""
         return np.repeat(np.arange(self.n, dtype=np.int64), self.sizes)
 
     def take(self, chosen: Integers) -> CellTrips:
-        """These trips, in this order."""
+        """Return the chosen trips, in the given order."""
         sizes = self.sizes[chosen]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         index = np.repeat(self.offsets[:-1][chosen] - offsets[:-1], sizes) + np.arange(offsets[-1])

@@ -1,7 +1,7 @@
-"""Most probable paths: one reverse shortest-path tree a destination, grown only until every source of it is reached.
+"""Find most probable paths: one reverse shortest-path tree a destination, grown only until it reaches every source.
 
-Costs are asked for a window of cells around the ends, as trips are short beside a city. A tree that would leave its window
-before it has reached every source is grown again in a larger one, so a window never changes a path.
+Costs are computed for a window of cells around the ends, as trips are short compared with a city. A tree that would leave its
+window before it has reached every source is grown again in a larger one, so a window never changes a path.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from murmurate.synthesis.moves import MoveWeights, Neighbourhood
 from murmurate.synthesis.paths import Shape, Tables, straight
 from murmurate.synthesis.sequences import CellTrips
 
-SPARE = 2
-"""Cells a window is wider than the farthest source and a step beyond it."""
+WINDOW_MARGIN_CELLS = 2
+"""Cells by which a window extends beyond the farthest source and one step. Chosen by hand; it only affects speed."""
 
 Singles = NDArray[np.float32]
+"""Array of 32-bit numbers."""
 Box = tuple[int, int, int, int]
 """Row and column of the first cell, rows, columns."""
 
@@ -37,29 +38,31 @@ class Window:
 
     @property
     def n_cells(self) -> int:
+        """Return the number of cells."""
         return self.box[2] * self.box[3]
 
     @property
     def cells(self) -> Integers:
-        """The cells, row by row."""
+        """Return the cells, row by row."""
         south, west, rows, columns = self.box
         down, right = np.divmod(np.arange(rows * columns), columns)
         return (south + down) * self.grid_columns + west + right
 
 
 Costs = tuple[Singles, Singles, Singles]
-"""[offset, cell] logarithms of weights of steps; [cell] the logarithm of their sum, and that of the largest."""
+"""[offset, cell] logarithms of step weights; [cell] the logarithm of their sum, and that of the largest."""
 StepCosts = Callable[[Window], Costs]
-"""Costs of the steps from the cells of a window."""
+"""Function that returns the costs of the steps from the cells of a window."""
 
 
 def most_probable_paths(
     sources: Integers, destinations: Integers, hours: Integers, *, weights: MoveWeights, around: Neighbourhood
 ) -> CellTrips:
-    """For each triple the path of the largest product of step probabilities; the same ends always give the same path."""
+    """Return for each triple the path with the largest product of step probabilities; equal ends give equal paths."""
     tables = _tables(weights, around)
 
     def costs(destination: int) -> StepCosts:
+        """Return the step costs towards one destination."""
         return lambda window: _window_costs(destination, window, tables, around)
 
     order, groups = grouped(destinations)
@@ -68,14 +71,14 @@ def most_probable_paths(
 
 
 def grouped(key: Integers) -> tuple[Integers, Iterator[Integers]]:
-    """The order that puts equal keys together, and the places of each key."""
+    """Return the order that puts equal keys together, and the positions of each key."""
     order = np.argsort(key, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(key[order]) != 0]) if len(order) else np.zeros(0, np.int64)
     return order, (order[low:high] for low, high in pairwise([*starts.tolist(), len(order)]))
 
 
 def in_order(found: list[tuple[Integers, Integers]], order: Integers, hours: Integers) -> CellTrips:
-    """Cells and sizes of paths made group by group, put back into the order of their triples."""
+    """Put the cells and sizes of paths made group by group back into the order of their triples."""
     empty = np.zeros(0, dtype=np.int64)
     sizes = np.concatenate([empty, *(sizes for _, sizes in found)])
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -85,28 +88,28 @@ def in_order(found: list[tuple[Integers, Integers]], order: Integers, hours: Int
 
 
 def step_costs(destination: int, weights: MoveWeights, around: Neighbourhood) -> Floats:
-    """[cell, offset] minus the logarithm of the probability of each step, the destination being given."""
+    """Return [cell, offset] minus the logarithm of the probability of each step, given the destination."""
     everything = Window((0, 0, around.rows, around.columns), around.columns)
     logs, totals, _ = _window_costs(destination, everything, _tables(weights, around), around)
     return np.asarray((totals - logs).T)
 
 
 def cheapest_paths(costs: StepCosts, sources: Integers, destination: int, around: Neighbourhood) -> tuple[Integers, Integers]:
-    """Cells and sizes of the cheapest paths from each source to the destination.
+    """Return cells and sizes of the cheapest paths from each source to the destination.
 
-    A source that is the destination leaves it and comes back by the cheapest pair of steps. A source from which no
-    step of positive probability leads on takes the straight line, as no cell of a public grid is declared closed.
+    A source that is the destination leaves it and comes back by the cheapest pair of steps. A source from which no step of
+    positive probability continues takes the straight line, as no cell of a public grid is declared closed.
     """
     row, column = divmod(destination, around.columns)
     apart = np.maximum(np.abs(sources // around.columns - row), np.abs(sources % around.columns - column))
-    margin = int(apart.max()) + around.reach + SPARE
+    margin = int(apart.max()) + around.reach + WINDOW_MARGIN_CELLS
     while True:
         south, west = max(row - margin, 0), max(column - margin, 0)
         north, east = min(row + margin + 1, around.rows), min(column + margin + 1, around.columns)
         window = Window((south, west, north - south, east - west), around.columns)
         shape = (around.rows, around.columns, around.reach)
-        left, cells, sizes = _tree_paths(costs(window), sources, destination, shape, window.box)
-        if not left:
+        left_window, cells, sizes = _tree_paths(costs(window), sources, destination, shape, window.box)
+        if not left_window:
             return cells, sizes
         margin *= 2
 
@@ -117,6 +120,7 @@ def close_outside(logs: NDArray[Any], window: Window, around: Neighbourhood) -> 
 
 
 def _tables(weights: MoveWeights, around: Neighbourhood) -> Tables:
+    """Return the bins of relative destinations and the weights in single precision."""
     return (
         around.relative,
         weights.towards.astype(np.float32),
@@ -126,12 +130,14 @@ def _tables(weights: MoveWeights, around: Neighbourhood) -> Tables:
 
 
 def _window_costs(destination: int, window: Window, tables: Tables, around: Neighbourhood) -> Costs:
+    """Return the step costs in a window, given the destination."""
     logs, totals, largest = _logs(destination, (around.rows, around.columns, around.reach), window.box, tables)
     return logs, totals, largest
 
 
 @njit(cache=True)
 def _close(logs: NDArray[Any], shape: Shape, box: Box) -> None:
+    """Set the logarithms of forbidden steps to minus infinity."""
     rows, columns, reach = shape
     south, west, high, wide = box
     side = 2 * reach + 1
@@ -149,6 +155,7 @@ def _close(logs: NDArray[Any], shape: Shape, box: Box) -> None:
 
 @njit(cache=True)
 def _logs(destination: int, shape: Shape, box: Box, tables: Tables) -> Costs:
+    """Compute the costs of the steps in a window, given the destination."""
     rows, columns, reach = shape
     south, west, high, wide = box
     relative, towards, visits, steps = tables
@@ -175,7 +182,7 @@ def _logs(destination: int, shape: Shape, box: Box, tables: Tables) -> Costs:
 
 @njit(cache=True)
 def _tree_paths(costs: Costs, sources: Integers, destination: int, shape: Shape, box: Box) -> tuple[bool, Integers, Integers]:
-    """Whether the tree had to leave the window; if not, the paths."""
+    """Return whether the tree had to leave the window and, if not, the cells and sizes of the paths."""
     logs, totals, largest = costs
     rows, columns, reach = shape
     south, west, high, wide = box
@@ -183,14 +190,14 @@ def _tree_paths(costs: Costs, sources: Integers, destination: int, shape: Shape,
     n = high * wide
     root = (destination // columns - south) * wide + destination % columns - west
     wanted = np.zeros(n, dtype=np.bool_)
-    left = 0
+    unreached = 0
     loop = False
     for source in sources:
         place = (source // columns - south) * wide + source % columns - west
         loop = loop or place == root
         if not wanted[place]:
             wanted[place] = True
-            left += 1
+            unreached += 1
     # rows and columns whose neighbours all lie in the window or outside the grid
     safe = (
         0 if south == 0 else reach,
@@ -206,11 +213,11 @@ def _tree_paths(costs: Costs, sources: Integers, destination: int, shape: Shape,
     where = np.full(n, -1, dtype=np.int32)
     size = _lower(heap, where, best, 0, root, 0.0)
     back, back_cost = -1, np.inf  # the neighbour by which a loop from the destination comes back
-    while size > 0 and (left > 0 or loop):
+    while size > 0 and (unreached > 0 or loop):
         place, size = _pop(heap, where, best, size)
         at_cost = best[place]
         if wanted[place]:
-            left -= 1
+            unreached -= 1
         loop = loop and at_cost < back_cost
         i0, j0 = place // wide, place % wide
         if loop and place != root:
@@ -219,7 +226,7 @@ def _tree_paths(costs: Costs, sources: Integers, destination: int, shape: Shape,
                 through = at_cost + max(totals[root] - logs[(down + reach) * side + right + reach, root], 0.0)
                 if through < back_cost:
                     back_cost, back = through, place
-        if left == 0 and not loop:
+        if unreached == 0 and not loop:
             break
         if i0 < safe[0] or j0 < safe[1] or i0 >= safe[2] or j0 >= safe[3]:
             return True, sources, sources
@@ -265,7 +272,7 @@ def _tree_paths(costs: Costs, sources: Integers, destination: int, shape: Shape,
 def _lower(  # noqa: PLR0917
     heap: Any, where: Any, best: Any, size: int, place: int, cost: float
 ) -> int:
-    """Give a place a lower cost, adding it to the heap (of `size` places) where it is not in it; the new size."""
+    """Lower the cost of a place, add it to the heap (of `size` places) if it is not in it, and return the new size."""
     best[place] = cost
     at = where[place]
     if at < 0:
@@ -286,7 +293,7 @@ def _lower(  # noqa: PLR0917
 
 @njit(cache=True, inline="always")
 def _pop(heap: Any, where: Any, best: Any, size: int) -> tuple[int, int]:
-    """The cheapest place, taken out of the heap, and the new size."""
+    """Take the cheapest place out of the heap; return it and the new size."""
     top = heap[0]
     size -= 1
     last = heap[size]

@@ -1,4 +1,4 @@
-"""What a noisy count should be believed to be: moved towards a prior as far as the noise explains the difference."""
+"""Shrink noisy counts towards a prior, as far as the noise explains the difference."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import numpy as np
 from murmurate.core.space import Floats
 
 GROUP_SIZE = 12
-"""Counts from which a relative error is estimated at least."""
+"""Smallest number of counts from which a relative error is estimated. Chosen by hand."""
 
 
 def shrink(noisy: Floats, prior: Floats, *, deviation: float, groups: int = 1, scaled: bool = False) -> Floats:
-    """Non-negative posterior means of counts with a known noise deviation, summing to the noisy total.
+    """Return non-negative posterior means of counts with known noise standard deviation, summing to the noisy total.
 
-    The prior is right up to a relative error that is estimated from the noisy counts themselves (how much they vary
-    around it beyond the noise), so nothing has to be tuned: without signal the prior stays, with much of it the counts.
-    With `groups` that error is estimated apart for counts of similar size, because few large ones would speak for all.
-    A sum that falls short of the total is made up by one amount for all counts, or (`scaled`) in proportion to them, so that
-    bins which should be empty stay so.
+    The prior is right up to a relative error, which is estimated from the noisy counts themselves (how much they vary around it
+    beyond the noise), so nothing has to be tuned: without signal the result is the prior, with a strong signal the counts. With
+    `groups` that error is estimated separately for counts of similar size, because a few large ones would decide for all. A sum
+    below the total is made up by one amount for all counts, or (`scaled`) in proportion to them, so that bins that should be
+    empty stay empty.
 
     >>> np.round(shrink(np.array([100.0, 0, 50]), np.array([50.0, 50, 50]), deviation=1.0))
     array([100.,   0.,  50.])
@@ -28,15 +28,15 @@ def shrink(noisy: Floats, prior: Floats, *, deviation: float, groups: int = 1, s
     if total == 0.0 or prior.sum() <= 0:
         return nonnegative(noisy)
     mean = prior * (total / prior.sum())
-    believed = _prior_variance(noisy, mean, deviation, max(1, min(groups, noisy.size // GROUP_SIZE)))
-    found = mean + believed / (believed + deviation**2) * (noisy - mean)
+    variance = _prior_variance(noisy, mean, deviation, max(1, min(groups, noisy.size // GROUP_SIZE)))
+    found = mean + variance / (variance + deviation**2) * (noisy - mean)
     if scaled and 0 < found.sum() < total:
         found *= total / found.sum()
     return nonnegative(found, total=total)
 
 
 def _prior_variance(noisy: Floats, mean: Floats, deviation: float, groups: int) -> Floats:
-    """What the squares of the differences show beyond the noise, as a share of the squared mean."""
+    """Estimate the prior variance of each count: squared differences beyond the noise, in proportion to the squared mean."""
     excess, square = (noisy - mean).ravel() ** 2 - deviation**2, mean.ravel() ** 2
     found = np.empty(noisy.size)
     for part in np.array_split(np.argsort(square, kind="stable"), groups) if groups > 1 else [np.arange(noisy.size)]:
@@ -46,7 +46,7 @@ def _prior_variance(noisy: Floats, mean: Floats, deviation: float, groups: int) 
 
 
 def nonnegative(values: Floats, *, total: float | None = None) -> Floats:
-    """The nearest (in L2) non-negative values with the same sum: one amount is taken from all that stay above zero.
+    """Return the nearest (in L2) non-negative values with the same sum: one amount is taken from all that stay above zero.
 
     >>> nonnegative(np.array([5.0, 1.0, -2.0]))
     array([4., 0., 0.])

@@ -1,4 +1,4 @@
-"""How many cells a trip has, given how far apart its ends lie and its hour: two noisy tables made into one law."""
+"""Estimate and draw the number of cells of a trip, given the distance of its ends and its hour, from two noisy tables."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ from murmurate.core.space import Floats, Integers
 from murmurate.synthesis.shrink import nonnegative, shrink
 
 RING_GROWTH = 1.5
-ROUNDS = 12
+"""Ratio of the radii of two consecutive rings of distance. Chosen by hand."""
+FITTING_ROUNDS = 12
+"""Rounds of iterative proportional fitting. Chosen by hand."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """[ring of distance, hour, size] expected trips; sizes start at `least`; the last bin is `max_cells` and more."""
+    """Estimated trips by distance, hour and number of cells."""
 
     table: Floats
+    """[ring of distance, hour, size]; the last size is `max_cells` and more."""
     columns: int
     least: int = 2
+    """Size of the first bin."""
 
     def sample(self, sources: Integers, destinations: Integers, hours: Integers, generator: np.random.Generator) -> Integers:
-        """A number of cells for each triple."""
+        """Draw a number of cells for each triple."""
         ring = np.minimum(rings(sources, destinations, self.columns), len(self.table) - 1)
         flat = self.table.reshape(-1, self.table.shape[2])
         group = ring * self.table.shape[1] + hours
@@ -33,7 +37,7 @@ class Sizes:
 
 
 def rings(sources: Integers, destinations: Integers, columns: int) -> Integers:
-    """Which geometric ring of distance (in cells) two cells are apart; 0 for the same cell."""
+    """Return the geometric ring of distance (in cells) between two cells; 0 for the same cell."""
     down = destinations // columns - sources // columns
     right = destinations % columns - sources % columns
     apart = np.hypot(down, right)
@@ -43,28 +47,28 @@ def rings(sources: Integers, destinations: Integers, columns: int) -> Integers:
 def sizes_from_tables(
     by_ring: Floats, by_hour: Floats | None, *, ring_hour: Floats, deviation: float, columns: int, least: int = 2
 ) -> Sizes:
-    """The law that both noisy tables (or the one by distance alone) show, over the distances and hours of the ends."""
-    ring_size = _believed_rows(by_ring, deviation)
+    """Fit sizes to both noisy tables (or the one by distance alone), given distances and hours of the ends."""
+    ring_size = _shrink_rows(by_ring, deviation)
     given_ring = (ring_size + 1e-9) / (ring_size + 1e-9).sum(axis=1, keepdims=True)
     table = (ring_hour[:, :, None] + 1e-9) * given_ring[:, None, :]
     if by_hour is not None:
         hour_size = shrink(by_hour, table.sum(axis=0), deviation=deviation)
         wanted_hour = hour_size * (table.sum(axis=(0, 2)) / np.maximum(hour_size.sum(axis=1), 1e-9))[:, None]
         wanted_ring = ring_size * (table.sum() / max(float(ring_size.sum()), 1e-9))
-        for _ in range(ROUNDS):
+        for _ in range(FITTING_ROUNDS):
             table *= _ratio(wanted_ring, table.sum(axis=1))[:, None, :]
             table *= _ratio(wanted_hour, table.sum(axis=0))[None, :, :]
     return Sizes(table + 1e-12 * given_ring[:, None, :], columns, least)
 
 
 def n_rings_of(rows: int, columns: int) -> int:
-    """How many rings a grid can have."""
+    """Return the number of rings of a grid."""
     corner = np.array([rows * columns - 1])
     return int(rings(np.zeros(1, dtype=np.int64), corner, columns)[0]) + 1
 
 
-def _believed_rows(noisy: Floats, deviation: float) -> Floats:
-    """Rows of counts by size, each shrunk towards the shape of all rows smoothed over neighbouring sizes."""
+def _shrink_rows(noisy: Floats, deviation: float) -> Floats:
+    """Shrink rows of counts by size towards the shape of all rows, smoothed over neighbouring sizes."""
     whole = shrink(noisy.sum(axis=0), _smooth(noisy.sum(axis=0)), deviation=deviation * len(noisy) ** 0.5)
     totals = nonnegative(noisy.sum(axis=1))
     rows = []
@@ -75,13 +79,16 @@ def _believed_rows(noisy: Floats, deviation: float) -> Floats:
 
 
 def _smooth(values: Floats) -> Floats:
+    """Smooth a row with triangular weights over five neighbours."""
     kernel = np.array([1.0, 2.0, 3.0, 2.0, 1.0])
 
     def around(row: Floats) -> Floats:  # by hand: mode "same" gives the longer of row and kernel
+        """Return weighted sums over neighbours, as long as the row."""
         return np.convolve(row, kernel)[2 : 2 + len(row)]
 
     return np.asarray(np.maximum(around(values) / around(np.ones_like(values)), 0.0))
 
 
 def _ratio(wanted: Floats, have: Floats) -> Floats:
+    """Return wanted over present values, 1 where nothing is present."""
     return np.asarray(np.where(have > 0, wanted / np.maximum(have, 1e-300), 1.0))

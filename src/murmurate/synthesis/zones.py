@@ -1,4 +1,4 @@
-"""Zones of equal noisy mass: a grid halved again and again, so that every zone can carry a count worth its noise."""
+"""Make zones of equal noisy mass: halve a grid repeatedly, so that the count of every zone stays clear of its noise."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from murmurate.core.space import Floats, Integers
 
 
 def zones_of_equal_mass(mass: Floats, *, rows: int, columns: int, depth: int) -> Integers:
-    """The zone (0 ... 2**depth - 1) of each cell; `zone >> 1` is the zone of the same cell at depth - 1.
+    """Return the zone (0 ... 2**depth - 1) of each cell; `zone >> 1` is the zone of the same cell at depth - 1.
 
-    `mass` must be public or already noisy. Each block is cut across its longer side where half of its mass lies on
-    either hand; a block of one cell is not cut, so some zone ids may stay empty.
+    `mass` must be public or already noisy. Each block is cut across its longer side into halves of nearly equal mass; a block
+    of one cell is not cut, so some zone ids may stay empty.
 
     >>> zones_of_equal_mass(np.array([9.0, 1, 1, 7]), rows=1, columns=4, depth=1)
     array([0, 1, 1, 1])
@@ -30,7 +30,7 @@ def zones_of_equal_mass(mass: Floats, *, rows: int, columns: int, depth: int) ->
 
 
 def _halve(weight: Floats, south: int, north: int, west: int, east: int) -> list[tuple[int, int, int, int]]:
-    """Two blocks of nearly equal mass; the second is empty where there is nothing to cut."""
+    """Return two blocks of nearly equal mass; the second is empty where there is nothing to cut."""
     height, width = north - south, east - west
     if height * width <= 1:
         return [(south, north, west, east), (south, south, west, west)]

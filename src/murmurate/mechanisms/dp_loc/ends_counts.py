@@ -8,7 +8,7 @@ from murmurate.asking import Budget
 from murmurate.asking.table import Answers
 from murmurate.core.space import Floats
 from murmurate.mechanisms.dp_loc.tables import Tables, Zones
-from murmurate.synthesis.ends import Ends, believed_cells, believed_zone_hour, coarsen, depth_of, filled, joint_of
+from murmurate.synthesis.ends import Ends, coarsen, depth_of, filled, joint_of, shrink_cells, shrink_zone_hour
 from murmurate.synthesis.zones import zones_of_equal_mass
 
 
@@ -37,7 +37,7 @@ def ends_of(answers: Answers, tables: Tables, zones: Zones) -> Ends:
         cell[end] = estimated_cells(answers, tables, end)
         by_zone: Floats = np.bincount(zones.of_cell, weights=cell[end], minlength=2**zones.fine).astype(np.float64)
         noisy = answers[f"{end}_hour"].noisy.reshape(-1, hours)
-        zone_hour[end] = filled(believed_zone_hour(noisy, by_zone, answers[f"{end}_hour"].deviation), by_zone)
+        zone_hour[end] = filled(shrink_zone_hour(noisy, by_zone, answers[f"{end}_hour"].deviation), by_zone)
     joint = joint_of(
         coarsen(zone_hour["source"], zones.pair),
         coarsen(zone_hour["destination"], zones.pair),
@@ -59,7 +59,7 @@ def ends_of(answers: Answers, tables: Tables, zones: Zones) -> Ends:
 def estimated_cells(answers: Answers, tables: Tables, end: str) -> Floats:
     """Estimate how many trips have this end ("source" or "destination") in each cell."""
     noisy = answers[f"{end}_cell"]
-    return believed_cells(
+    return shrink_cells(
         noisy.noisy,
         rows=tables.around.rows,
         columns=tables.around.columns,

@@ -1,5 +1,176 @@
-"""flock: our own synthesiser."""
+"""flock: measure a few noisy tables, fit a model to them, and draw synthetic trips that reproduce all tables together."""
 
-from murmurate.mechanisms.flock.mechanism import Flock
+from __future__ import annotations
 
-__all__ = ["Flock"]
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from murmurate.asking import Budget, Facts, Round
+from murmurate.asking.table import Answers
+from murmurate.core.guarantee import DP, Unit
+from murmurate.core.parameters import positive, share, whole
+from murmurate.errors import ParameterError
+from murmurate.mechanisms.flock.fitting import fit
+from murmurate.mechanisms.flock.model import FlockModel, read_model
+from murmurate.mechanisms.flock.road_model import fit_on_roads, read_road_model
+from murmurate.mechanisms.flock.roads import grid_over
+from murmurate.mechanisms.flock.rounds import REFERENCE_SHARE, NoiseLevel, Plan, min_trips
+from murmurate.spaces.grid import Grid
+from murmurate.spaces.road import RoadNetwork
+from murmurate.synthesis.frames import check_hours_and_day, check_unit
+
+if TYPE_CHECKING:
+    from murmurate.noise import Randomness
+
+MAX_GRID_CELLS = 200_000
+"""Largest number of grid cells; with more, a table of ends is mostly noise for the data of one city. Chosen by hand."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flock:
+    """Learn where, when, how far and along which routes trips go in a public box, and draw synthetic ones.
+
+    Guarantee
+        `delta=0`: epsilon-differential privacy; otherwise (epsilon, delta). For one unit, add or remove: a trip, or at most
+        `max_trips` trips of a person's day or of a person. Private trips are read by noisy tables alone, whose shares of the
+        budget add up to the whole; drawing trips reads nothing private. The box, the cells and all parameters are public.
+
+    >>> mechanism = Flock(epsilon=1.0, space=Grid(60.1, 24.8, 60.3, 25.1, 500))
+    >>> mechanism.guarantee().epsilon, mechanism.guarantee().delta, mechanism.guarantee().unit.name
+    (1.0, 0.0, 'trip')
+    """
+
+    name: ClassVar[str] = "flock"
+    needs: ClassVar[frozenset[str]] = frozenset({"coordinates"})
+    emits: ClassVar[tuple[str, ...]] = ("datetime", "hour", "lat", "lng", "cell", "link")
+    paired: ClassVar[bool] = False
+    local: ClassVar[bool] = False
+    example: ClassVar[dict[str, Any]] = {"epsilon": 2.0, "space": "grid", "n_out": 1000}
+
+    epsilon: float
+    space: Grid | RoadNetwork
+    """A public box of cells, or a public road network, on whose streets trips then begin, go and end."""
+    delta: float = 0.0
+    """0 for pure epsilon (Laplace noise, best for few trips); 1e-6, say, for Gaussian noise, best for many trips with hours."""
+    unit: str = "trip"
+    max_trips: int | None = None
+    """Trips read of each person or person-day; required where the unit is not the trip."""
+    n_out: int | None = None
+    """Trips to release; None releases the noisy count of what was read."""
+    hours: int = 24
+    """Parts of the day that are distinguished; 1 learns no time of day. Trips without times always have 1."""
+    max_speed_kmh: float = 100.0
+    """Public speed limit that bounds the length of a step."""
+    slot_s: int = 60
+    """Seconds between two places of a trip that count as one step."""
+    max_cells: int = 100
+    """Largest number of coarse cells of a trip that is distinguished and drawn."""
+    day: str = "2000-01-03"
+    """Fictional day of released times."""
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon, at_most=100)
+        share("delta", self.delta, closed=True)
+        if self.delta >= 0.5:
+            raise ParameterError(f"delta must be far below 1 over the number of units; got {self.delta!r}.")
+        check_unit(self.unit, self.max_trips)
+        if self.n_out is not None:
+            whole("n_out", self.n_out)
+        positive("max_speed_kmh", self.max_speed_kmh)
+        whole("slot_s", self.slot_s, at_most=3600)
+        whole("max_cells", self.max_cells, at_least=2, at_most=1000)
+        check_hours_and_day(self.hours, self.day)
+        if not isinstance(self.space, Grid | RoadNetwork):
+            raise ParameterError(
+                "flock works in a public box or on public roads: give space=Grid(...), --space "
+                f"grid:SOUTH,WEST,NORTH,EAST:CELL_M or --space road:FILE; got {self.space!r}."
+            )
+        if not 2 <= self.grid.n_cells <= MAX_GRID_CELLS:
+            raise ParameterError(
+                f"flock takes grids of 2 to {MAX_GRID_CELLS:,} cells; this one has {self.grid.n_cells:,}. Change cell_m."
+            )
+
+    # -- the guarantee -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Return the grid on which trips are counted: the one given, or one over the box of the road network."""
+        return self.space if isinstance(self.space, Grid) else grid_over(self.space, MAX_GRID_CELLS)
+
+    def budget(self) -> Budget:
+        """Return the whole budget; every table gets a share of it."""
+        return Budget(epsilon=self.epsilon, delta=self.delta)
+
+    def _noise(self) -> NoiseLevel:
+        """Return the noise of a table with a share of the whole budget."""
+        return NoiseLevel(self.budget(), limit=float(self.max_trips or 1))
+
+    def bounds(self) -> Unit:
+        """Return the unit and its public bound."""
+        return Unit(name=self.unit, max_trips=self.max_trips)  # type: ignore[arg-type]
+
+    def guarantee(self) -> DP:
+        """Return (epsilon, delta) for the unit; all tables are one event, because their shares add up to it exactly."""
+        return DP(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            unit=self.bounds(),
+            assumptions=(
+                "the box, the cells and all parameters are public and were not chosen by looking at these data",
+                "noise is drawn from a secure stream",
+            ),
+            events=self.budget().events,
+        )
+
+    def statement(self) -> tuple[str, ...]:
+        """Describe the released trips in sentences for their readers."""
+        roads = () if isinstance(self.space, Grid) else (f"They follow a public road network ({self.space.spec()}).",)
+        return (
+            f"These are synthetic trips in a public box ({self.grid.describe().rstrip('.')}): no row belongs to a person.",
+            *roads,
+            "They were drawn from noisy tables of ends, distances, visits, pairs and, where trips had times, hours and speeds.",
+            f"Times are plausible only: hours and speeds were learned, the day ({self.day}) is fictional.",
+            "Single routes and rare places are made up. What many trips share is meant to be kept and is not hidden.",
+        )
+
+    def expected_error(self) -> str:
+        """Describe the error to expect, from public parameters alone."""
+        deviation = self._noise().deviation(REFERENCE_SHARE)
+        return (
+            f"A table with a fifth of the budget carries noise of about {deviation:.0f} trips a bin: below about "
+            f"{min_trips(self._noise()):,.0f} trips in the box nothing is released, and places that fewer than "
+            f"{2 * deviation:.0f} trips visit are not told from their surroundings."
+        )
+
+    # -- measuring and fitting -----------------------------------------------------------------------------------------
+
+    def ask(self, answers: Answers, facts: Facts) -> Round | None:
+        """Return the next round of tables, from public parameters and earlier noisy tables; None when all are measured."""
+        return self._plan(answers, facts).ask()
+
+    def model(self, answers: Answers, facts: Facts, rng: Randomness) -> FlockModel:
+        """Fit the model to the noisy tables; it can be sampled at no further cost."""
+        plan = self._plan(answers, facts)
+        cells = FlockModel(fit(plan, rng), facts.time_zone, self.day)
+        return cells if self._network is None else fit_on_roads(cells, plan, rng, self.slot_s)
+
+    @property
+    def _network(self) -> RoadNetwork | None:
+        """Return the road network; None on a grid."""
+        return self.space if isinstance(self.space, RoadNetwork) else None
+
+    def _plan(self, answers: Answers, facts: Facts) -> Plan:
+        """Return the plan of rounds, given earlier noisy tables and public facts about the input."""
+        timed = facts.has_time or "hour" in facts.carries
+        return Plan(
+            grid=self.grid, network=self._network, hours=self.hours if timed else 1, timed=facts.has_time,
+            max_cells=self.max_cells, slot_s=self.slot_s, max_speed_kmh=self.max_speed_kmh, budget=self.budget(),
+            limit=float(self.max_trips or 1), answers=answers,
+        )  # fmt: skip
+
+    def load(self, path: Path) -> FlockModel:
+        """Load a saved model."""
+        model = FlockModel(*read_model(path))
+        return read_road_model(path, model) if isinstance(self.space, RoadNetwork) else model

@@ -1,38 +1,55 @@
-"""A fitted flock: plain arrays with a schema, sampled any number of times, with or without a condition, for free."""
+"""Sample a fitted flock any number of times, with or without a condition, and save and load it as plain arrays."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from murmurate.core.parameters import whole
 from murmurate.core.trips import TIME, Trips
-from murmurate.errors import ParameterError
-from murmurate.mechanisms.flock.ends_pool import EndsPool
+from murmurate.errors import InputError, ParameterError
+from murmurate.mechanisms.flock.base_model import BaseModel, Flags
+from murmurate.mechanisms.flock.ends import EndsPool, Outlines
+from murmurate.mechanisms.flock.estimates import candidate_log_weights, resample
 from murmurate.mechanisms.flock.fitting import Fitted
-from murmurate.mechanisms.flock.pace import times_us
-from murmurate.mechanisms.flock.places import apart_again
-from murmurate.mechanisms.flock.rounds import CANDIDATES
-from murmurate.mechanisms.flock.stored import write
-from murmurate.mechanisms.flock.tables import parts
-from murmurate.mechanisms.flock.tilt import log_weights, resample
-from murmurate.mechanisms.flock.tracks import Tracks
+from murmurate.mechanisms.flock.rounds import CANDIDATES_PER_TRIP
+from murmurate.mechanisms.flock.shapes import Pace, Shapes, times_us
+from murmurate.mechanisms.flock.tables import Zones, trip_contributions
+from murmurate.mechanisms.flock.tracks import Frame, Tracks
+from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
+from murmurate.synthesis.moves import MoveWeights
+from murmurate.synthesis.sizes import Sizes
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
-AT_ONCE = 50_000
+BATCH_TRIPS = 50_000
+"""Trips drawn at once, to bound memory. Chosen by hand."""
+FORMAT = 3
+"""Version of the saved files; raised when names or meanings of arrays change."""
+KIND = "flock"
+"""Name of the mechanism in the schema of saved files."""
+ARRAYS = "arrays.npz"
+"""File name of the arrays."""
+SCHEMA = "schema.json"
+"""File name of the schema."""
+ENDS_ARRAYS = ("source", "destination", "hour", "cumulative")
+"""Arrays of the pool of ends that are saved."""
+Arrays = dict[str, NDArray[Any]]
+"""Arrays by name."""
 
 
 @dataclass(frozen=True, eq=False)
 class FlockModel:
-    """What was fitted, and the public frame in which trips are written."""
+    """A fitted flock, with the time zone and the fictional day of released trips."""
 
     fitted: Fitted
     time_zone: str
@@ -40,12 +57,13 @@ class FlockModel:
 
     @property
     def n(self) -> float:
-        """Noisy number of trips the model was fitted on."""
+        """Return the noisy number of trips the model was fitted on."""
         return self.fitted.n
 
     @property
     def grid(self) -> Grid:
-        return self.fitted.law.frame.grid
+        """Return the grid of released cells."""
+        return self.fitted.base.frame.grid
 
     def sample(
         self,
@@ -56,7 +74,7 @@ class FlockModel:
         origin: Sequence[int] | None = None,
         destination: Sequence[int] | None = None,
     ) -> Trips:
-        """`n` synthetic trips; only those of an hour of day, from cells of the grid, or to cells of it, where asked."""
+        """Draw `n` synthetic trips; optionally only those of an hour of day, or from or to given cells of the grid."""
         made = list(self.batches(n, rng, hour=hour, origin=origin, destination=destination))
         return Trips(pl.concat([part.table for part in made]), self.grid, self.time_zone)
 
@@ -68,9 +86,9 @@ class FlockModel:
         hour: int | None = None,
         origin: Sequence[int] | None = None,
         destination: Sequence[int] | None = None,
-        at_once: int = AT_ONCE,
+        at_once: int = BATCH_TRIPS,
     ) -> Iterator[Trips]:
-        """The same a part at a time, for more trips than memory holds; names run on over the parts."""
+        """Draw the same trips a part at a time, for more trips than memory holds; names run on over the parts."""
         whole("n", n)
         ends = self._ends(hour, origin, destination)
         generator = rng.generator()
@@ -81,10 +99,11 @@ class FlockModel:
 
     def save(self, path: Path) -> None:
         """Write arrays and their schema into the folder."""
-        write(path, self.fitted, time_zone=self.time_zone, day=self.day)
+        write_model(path, self.fitted, time_zone=self.time_zone, day=self.day)
 
     def _ends(self, hour: int | None, origin: Sequence[int] | None, destination: Sequence[int] | None) -> EndsPool:
-        pool, hours = self.fitted.law.ends, self.fitted.law.frame.hours
+        """Return the pool of ends that meet the conditions; raise ParameterError where there are none."""
+        pool, hours = self.fitted.base.ends, self.fitted.base.frame.hours
         keep = np.ones(len(pool.source), dtype=bool)
         if hour is not None:
             whole("hour", hour, at_least=0, at_most=23)
@@ -99,18 +118,20 @@ class FlockModel:
         return pool if keep.all() else pool.where(keep)
 
     def _tracks(self, n: int, ends: EndsPool, generator: np.random.Generator) -> Tracks:
+        """Draw candidates and keep `n` of them by weight, in random order and without equal copies."""
         fitted = self.fitted
-        law = fitted.law
-        times = CANDIDATES["fine" if law.counted else "coarse"]
-        candidates = law.draw(times * n, generator, ends)
-        shown = parts(list(fitted.pulls), candidates, law.frame, fitted.zones, fitted.norm)
-        chosen = resample(log_weights(shown, fitted.pulls, candidates.n), n, generator)
+        base = fitted.base
+        times = CANDIDATES_PER_TRIP["fine" if base.has_step_tables else "coarse"]
+        candidates = base.draw(times * n, generator, ends)
+        shown = trip_contributions(list(fitted.log_weights), candidates, base.frame, fitted.zones, fitted.norm)
+        chosen = resample(candidate_log_weights(shown, fitted.log_weights, candidates.n), n, generator)
         again = np.concatenate([[False], chosen[1:] == chosen[:-1]])
         order = generator.permutation(n)
-        return apart_again(candidates.take(chosen), again, law.frame, generator).take(order)
+        return separate_copies(candidates.take(chosen), again, base.frame, generator).take(order)
 
     def _released(self, tracks: Tracks, first: int, generator: np.random.Generator) -> Trips:
-        frame, pace = self.fitted.law.frame, self.fitted.pace
+        """Convert tracks to trips with times, hours, degrees and cells; names start at `first`."""
+        frame, pace = self.fitted.base.frame, self.fitted.pace
         trip = np.repeat(np.arange(tracks.n, dtype=np.int64), np.diff(tracks.offsets)) + first
         lat, lng = frame.degrees(tracks.y, tracks.x)
         columns: dict[str, Any] = {"uid": trip, "tid": trip}
@@ -122,3 +143,108 @@ class FlockModel:
             columns["hour"] = tracks.walks.hours[trip - first] * (24 // frame.hours)
         columns |= {"lat": lat, "lng": lng, "cell": frame.grid.locate(lat, lng)}
         return Trips(pl.DataFrame(columns), frame.grid, self.time_zone)
+
+
+def separate_copies(tracks: Tracks, again: Flags, frame: Frame, generator: np.random.Generator) -> Tracks:
+    """Move the points of repeated trips within their grid cells, so that no two released trips are equal."""
+    if not again.any():
+        return tracks
+    point = np.repeat(again, np.diff(tracks.offsets))
+    same = np.concatenate([[False], (np.diff(tracks.y) == 0) & (np.diff(tracks.x) == 0)])
+    same[tracks.offsets[:-1]] = False
+    y, x = tracks.y.copy(), tracks.x.copy()
+    for values, top in ((y, frame.top[0]), (x, frame.top[1])):
+        low = np.minimum(np.floor(values), np.ceil(top) - 1)
+        moved = np.where(point, low + np.minimum(top - low, 1.0) * generator.random(len(values)), values)
+        index = np.maximum.accumulate(np.where(same & point, 0, np.arange(len(values))))
+        values[:] = moved[index]
+    return replace(tracks, y=y, x=x)
+
+
+def write_model(path: Path, fitted: Fitted, *, time_zone: str, day: str) -> None:
+    """Write arrays and schema into the folder."""
+    base, frame, zones = fitted.base, fitted.base.frame, fitted.zones
+    arrays: Arrays = {
+        **{f"ends.{name}": getattr(base.ends, name) for name in ENDS_ARRAYS},
+        "moves.towards": base.weights.towards.astype(np.float32),
+        "moves.visits": base.weights.visits.astype(np.float32),
+        "moves.steps": base.weights.steps.astype(np.float32),
+        "visits": base.visits,
+        "inside": base.inside,
+        "shapes.diameter": base.shapes.diameter,
+        "shapes.ratios": base.shapes.ratios,
+        "repeats": base.repeats,
+        "zone": zones.zone,
+        **{f"log_weight.{name}": values for name, values in fitted.log_weights.items()},
+    }
+    if base.ends.outlines is not None:
+        arrays |= {f"outlines.{name}": values.astype(np.float32) for name, values in vars(base.ends.outlines).items()}
+    if base.sizes is not None:
+        arrays["sizes"] = base.sizes.table
+    if fitted.pace is not None:
+        arrays["pace"] = fitted.pace.table
+    np.savez_compressed(path / ARRAYS, allow_pickle=False, **arrays)
+    schema = {
+        "kind": KIND,
+        "format": FORMAT,
+        "space": frame.grid.spec(),
+        "frame": {
+            "block": frame.block,
+            "reach": frame.reach,
+            "hours": frame.hours,
+            "max_cells": frame.max_cells,
+            "stride": frame.stride,
+        },
+        "depths": {name: getattr(zones, name) for name in ("fine", "by_hour", "pairs", "pairs_hour")},
+        "norm": fitted.norm,
+        "n": fitted.n,
+        "time_zone": time_zone,
+        "day": day,
+        "arrays": _describe(arrays),
+    }
+    (path / SCHEMA).write_text(json.dumps(schema, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def read_model(path: Path) -> tuple[Fitted, str, str]:
+    """Read a saved model, its time zone and its day, without unpickling, and check it against the schema."""
+    try:
+        schema = json.loads((path / SCHEMA).read_text(encoding="utf-8"))
+        with np.load(path / ARRAYS, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{path} does not hold a flock model: {error}") from None
+    if schema.get("kind") != KIND or schema.get("format") != FORMAT:
+        raise InputError(
+            f"{path} holds a model of kind {schema.get('kind')!r} and format {schema.get('format')!r}; this reads kind "
+            f"{KIND!r} and format {FORMAT}."
+        )
+    if _describe(arrays) != schema["arrays"]:
+        raise InputError(f"{path}: the arrays are not what the schema says.", "The files belong to different models.")
+    grid = parse(schema["space"])
+    if not isinstance(grid, Grid):
+        raise InputError(f"{path}: the model's space {schema['space']!r} is not a grid.")
+    frame = Frame(grid=grid, **schema["frame"])
+    outlines = None
+    if "outlines.length_m" in arrays:
+        outlines = Outlines(*(arrays[f"outlines.{field.name}"].astype(np.float64) for field in fields(Outlines)))
+    base = BaseModel(
+        frame=frame,
+        ends=EndsPool(**{name: arrays[f"ends.{name}"] for name in ENDS_ARRAYS}, outlines=outlines),
+        weights=MoveWeights(*(arrays[f"moves.{name}"] for name in ("towards", "visits", "steps"))),
+        sizes=Sizes(arrays["sizes"], frame.columns, 1) if "sizes" in arrays else None,
+        visits=arrays["visits"],
+        inside=arrays["inside"],
+        shapes=Shapes(arrays["shapes.diameter"], arrays["shapes.ratios"]),
+        repeats=arrays["repeats"],
+    )
+    log_weights = {
+        name.removeprefix("log_weight."): values for name, values in arrays.items() if name.startswith("log_weight.")
+    }
+    pace = Pace(arrays["pace"]) if "pace" in arrays else None
+    fitted = Fitted(base, Zones(arrays["zone"], **schema["depths"]), log_weights, schema["norm"], schema["n"], pace)
+    return fitted, schema["time_zone"], schema["day"]
+
+
+def _describe(arrays: Arrays) -> dict[str, dict[str, Any]]:
+    """Return shape and type of each array."""
+    return {name: {"shape": list(array.shape), "dtype": str(array.dtype)} for name, array in arrays.items()}

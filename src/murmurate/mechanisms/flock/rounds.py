@@ -1,6 +1,6 @@
-"""Which tables flock asks for, round by round, how fine they are and what each gets of the budget.
+"""Choose which tables flock measures in each round, how fine they are, and the share of the budget of each.
 
-Rules of public parameters and noisy answers, never of the data.
+The rules use public parameters and earlier noisy counts, never the data.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from murmurate.asking import Budget, Contributions, Norm, Round, Table
 from murmurate.asking.table import Answers, once
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError
-from murmurate.mechanisms.flock.beliefs import believed, between_middles
-from murmurate.mechanisms.flock.pace import pace_bins
-from murmurate.mechanisms.flock.road_ways import Links, ReadLinks, groups_of
-from murmurate.mechanisms.flock.tables import Zones, end_bins, once_each, parts, table_bins
+from murmurate.mechanisms.flock.estimates import estimate_cells, interpolate_density
+from murmurate.mechanisms.flock.roads import Links, ReadLinks, groups_of
+from murmurate.mechanisms.flock.shapes import pace_bins
+from murmurate.mechanisms.flock.tables import Zones, end_bins, one_bin_each, table_bins, trip_contributions
 from murmurate.mechanisms.flock.tracks import End, Frame, Read, ReadEnds, ReadTracks, ReadUnits
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
@@ -28,7 +28,11 @@ from murmurate.synthesis.ends import depth_of
 from murmurate.synthesis.moves import reach_of
 from murmurate.synthesis.zones import zones_of_equal_mass
 
-COARSE = {
+REFERENCE_SHARE = 0.2
+"""Share of the budget of the notional table whose noise standard deviation is the unit of the thresholds below. Chosen by
+hand."""
+
+COARSE_SHARES = {
     "n": 0.02,
     "ends": 0.23,
     "places": 0.02,
@@ -37,9 +41,11 @@ COARSE = {
     "diameter": 0.11,
     "shape": 0.11,
 }
-"""Shares of the budget where trips are few for the noise: routes are walked on blocks of cells."""
+"""Shares of the budget where trips are few for the noise and routes are sampled on coarse cells. Visits and ends get most,
+because budget moved to them from pairs and flows raised Kendall's score and F1 on Geolife (docs/mechanisms/flock.md,
+variants)."""
 
-FINE = {
+FINE_SHARES = {
     "n": 0.02,
     "ends": 0.09,
     "visits": 0.16,
@@ -51,9 +57,9 @@ FINE = {
     "diameter": 0.03,
     "shape": 0.03,
 }
-"""Shares where they are many: every cell is walked on, and steps are counted one by one."""
+"""Shares where trips are many: routes are sampled on grid cells, and steps and numbers of cells have tables. Chosen by hand."""
 
-COARSE_HOURS = {
+COARSE_HOURS_SHARES = {
     "n": 0.02,
     "ends": 0.21,
     "places": 0.02,
@@ -64,8 +70,9 @@ COARSE_HOURS = {
     "diameter": 0.10,
     "shape": 0.09,
 }
+"""COARSE_SHARES where parts of the day are distinguished. Chosen by hand."""
 
-FINE_HOURS = {
+FINE_HOURS_SHARES = {
     "n": 0.02,
     "ends": 0.05,
     "source_hour": 0.14,
@@ -81,61 +88,73 @@ FINE_HOURS = {
     "diameter": 0.01,
     "shape": 0.01,
 }
+"""FINE_SHARES where parts of the day are distinguished. Chosen by hand."""
 
 COUNT_SHARE = 0.02
-"""Of the number of trips: it is asked first, because it decides which of these applies."""
+"""Share of the noisy number of trips. It is measured first, because it decides which of these tables are used. Chosen by
+hand."""
 
-PACE = {"pace": 0.02, "pace_hour": 0.01}
-"""Shares of speeds, where trips have times; the other tables but the count leave room for them."""
+SPEED_SHARES = {"pace": 0.02, "pace_hour": 0.01}
+"""Shares of the speed tables, where trips have times; the other tables except the count are scaled down. Chosen by hand."""
 
-NEEDED = 3.0
-"""Trips that make sense of a release, in deviations of their noisy count; tables then have some bins clear of their noise."""
+MIN_TRIPS_SDS = 3.0
+"""Smallest noisy number of trips that is released, in standard deviations of that number. Chosen by hand, so that tables have
+some bins clear of their noise."""
 
-WORTH = 2.5
-"""Walked cells are as small as their mean count stays this many deviations of a table with a fifth of the budget."""
+MIN_MEAN_COUNT_SDS = 2.5
+"""Smallest mean count of a coarse cell, in noise standard deviations of a table with REFERENCE_SHARE. Coarse cells are made as
+small as this allows. Chosen by hand."""
 
-STEPS_WORTH = 3_000.0
-"""Steps and sizes are counted one by one from this many deviations (of a table with a fifth of the budget) of trips on."""
+MIN_STEP_TABLE_TRIPS_SDS = 3_000.0
+"""Smallest number of trips for tables of steps and numbers of cells, in the same standard deviations. Chosen by hand."""
 
-SHAPES_WORTH = 10_000.0
-"""Up to this many deviations of trips, trips made of counted steps are weighed by how far and how long they go as well: the
-fewer trips, the more their steps err together. Beyond it a second look at noisy lengths takes more than it gives."""
+MAX_SHAPE_WEIGHT_TRIPS_SDS = 10_000.0
+"""Largest number of trips, in the same standard deviations, for which trips drawn with step tables are also weighted by
+diameter and shape. With more trips this weighting makes patterns worse (docs/mechanisms/flock.md, weighting by shape)."""
 
-USUAL_KMH = 25.0
-"""How fast trips in cities are known to go, anywhere: it tells corners crossed from edges crossed, nothing else."""
+TYPICAL_SPEED_KMH = 25.0
+"""Typical speed of trips in cities, in km/h, from general knowledge; it only sets how often a step crosses a corner of a
+cell."""
 
-FINER = 4.0
-"""Pairs are told apart this much finer than tables that stand alone: pulls are shrunk bin by bin."""
+PAIR_REFINEMENT = 4.0
+"""Origin-destination zones may be this many times finer than single-zone tables, because their log-weights are shrunk per bin.
+Chosen by hand."""
 
-CANDIDATES = {"coarse": 3, "fine": 2}
-"""Candidates drawn for each trip that is kept: fewer where moves are counted, as their law is nearer to the tables."""
+CANDIDATES_PER_TRIP = {"coarse": 3, "fine": 2}
+"""Candidates drawn for each trip that is kept; fewer with step tables, whose base model is nearer to the tables. Chosen by
+hand."""
 
-UNTIMED_REACH = 7
-UNTIMED_STRIDE = 0.5
+UNTIMED_REACH_CELLS = 7
+"""Coarse cells a step may cross where trips have no times. Chosen by hand; 100 km/h give the same on cells of 250 m and slots
+of a minute."""
+UNTIMED_STRIDE_CELLS = 0.5
+"""Coarse cells between two points of a trip where trips have no times. Chosen by hand."""
 LINKS_SHARE = 0.08
-"""Share of the budget for the use of links, on roads; the other tables leave room for it."""
-ROUND_TABLES = ("ends", "places", "visits", "apart", "diameter", "shape", "sizes", "sizes_hour", "towards", "steps")
-"""Tables of the second round, over tracks."""
+"""Share of the budget for the use of links, on roads; the other tables are scaled down. Lowered from 12 % after comparing both
+on the built-in city and San Francisco."""
+TRACK_TABLES = ("ends", "places", "visits", "apart", "diameter", "shape", "sizes", "sizes_hour", "towards", "steps")
+"""Tables of the second round, over tracks; named in the order in which they are measured."""
 ZONE_TABLES = ("source_hour", "destination_hour", "pairs", "pairs_hour")
-"""Tables of the third round, over zones that the second round's answers make."""
+"""Tables of the third round, over zones made from the noisy tables of the second."""
 
 
 @dataclass(frozen=True)
 class NoiseLevel:
-    """How noisy a table is that gets a share of the budget: of what the roads leave, for a unit that adds up to `limit`."""
+    """Noise of a table that gets a share of the budget, for a unit that adds up to `limit`."""
 
     budget: Budget
     portion: float = 1.0
+    """Part of the budget that is left for tables over cells; below 1 on roads."""
     limit: float = 1.0
 
     def deviation(self, share: float) -> float:
-        """Standard deviation of the noise of each count."""
+        """Return the standard deviation of the noise of each count."""
         return self.budget.deviation(share * self.portion, self.limit)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
-    """The rounds of a release: public parameters, and what earlier answers make of them."""
+    """Plan the rounds of a release from public parameters and earlier noisy tables."""
 
     grid: Grid
     network: RoadNetwork | None
@@ -150,14 +169,16 @@ class Plan:
 
     @cached_property
     def noise(self) -> NoiseLevel:
+        """Return the noise of tables over cells."""
         return NoiseLevel(self.budget, 1.0 if self.network is None else 1 - LINKS_SHARE, self.limit)
 
     @property
     def norm(self) -> Norm:
+        """Return the norm in which one unit's change of a table is bounded."""
         return self.budget.norm
 
     def ask(self) -> Round | None:
-        """The next round."""
+        """Return the next round; None when all tables are measured."""
         if "n" not in self.answers:
             return Round(tables=(self._table("n", 1, COUNT_SHARE),), prepare=ReadUnits(self.grid), contribute=_count_trips)
         _refuse_too_few(self.n, self.noise)
@@ -169,18 +190,19 @@ class Plan:
 
     @cached_property
     def n(self) -> float:
-        """First noisy number of trips."""
+        """Return the first noisy number of trips, at least 1."""
         return max(float(self.answers["n"].noisy[0]), 1.0)
 
     @cached_property
     def shares(self) -> dict[str, float]:
-        return shares(hours=self.hours, counted=steps_counted(self.n, self.frame.block, self.noise), timed=self.timed)
+        """Return the share of the budget of each table."""
+        return shares(hours=self.hours, step_tables=use_step_tables(self.n, self.frame.block, self.noise), timed=self.timed)
 
     @cached_property
     def frame(self) -> Frame:
-        """Coarse cells, as small as the noisy number of trips allows."""
+        """Return the frame, with coarse cells as small as the noisy number of trips allows."""
         block = block_of(self.grid, self.n, self.noise)
-        reach, stride = UNTIMED_REACH, UNTIMED_STRIDE
+        reach, stride = UNTIMED_REACH_CELLS, UNTIMED_STRIDE_CELLS
         if self.timed:
             reach = reach_of(cell_m=self.grid.cell_m * block, max_speed_kmh=self.max_speed_kmh, slot_s=self.slot_s)
             stride = stride_of(self.grid.cell_m * block, self.slot_s)
@@ -188,36 +210,36 @@ class Plan:
 
     @cached_property
     def link_groups(self) -> Integers | None:
-        """[link] group of links that are counted together; None without roads."""
+        """Return [link] the group of links that are counted together; None without roads."""
         if self.network is None:
             return None
         return groups_of(self.network, self.n, self.budget.deviation(LINKS_SHARE, self.limit))
 
     @cached_property
     def end_cells(self) -> Floats:
-        """[fine cell] estimated ends: coarse cells first (as visits lie where ends have no table), then fine cells in them."""
+        """Estimate [grid cell] ends: coarse cells first (shrunk towards visits), then grid cells within them."""
         answers, frame = self.answers, self.frame
-        walked = believed(answers["visits"], frame.rows, frame.columns)
+        coarse = estimate_cells(answers["visits"], frame.rows, frame.columns)
         if "ends" in answers:
-            walked = believed(answers["ends"], frame.rows, frame.columns, walked)
+            coarse = estimate_cells(answers["ends"], frame.rows, frame.columns, coarse)
         if frame.block == 1:
-            return walked
-        fine = between_middles(walked, frame)
+            return coarse
+        fine = interpolate_density(coarse, frame)
         if "places" in answers:
-            fine = believed(answers["places"], frame.grid.rows, frame.grid.columns, fine)
-        of_fine = frame.walked_of(np.arange(frame.grid.n_cells))
-        within = np.bincount(of_fine, weights=fine, minlength=frame.n_walked)
-        return np.asarray(fine * (walked / np.maximum(within, 1e-12))[of_fine])
+            fine = estimate_cells(answers["places"], frame.grid.rows, frame.grid.columns, fine)
+        of_fine = frame.coarse_of(np.arange(frame.grid.n_cells))
+        within = np.bincount(of_fine, weights=fine, minlength=frame.n_coarse)
+        return np.asarray(fine * (coarse / np.maximum(within, 1e-12))[of_fine])
 
     @cached_property
     def zones(self) -> Zones:
-        """Zones of equal estimated ends."""
-        depth = depths(self.n, self.hours, self.shares, self.noise)
+        """Return zones of equal estimated ends."""
+        depth = zone_depths(self.n, self.hours, self.shares, self.noise)
         zone = zones_of_equal_mass(self.end_cells, rows=self.grid.rows, columns=self.grid.columns, depth=depth["fine"])
         return Zones(zone, **depth)
 
     def refined_n(self) -> float:
-        """The number of trips from every table that each trip enters once, by inverse variance."""
+        """Return the number of trips averaged by inverse variance over every table that each trip enters once."""
         total = weight = 0.0
         for name in ("n", "pairs", "diameter", "source_hour", "destination_hour"):
             if name in self.answers:
@@ -227,7 +249,8 @@ class Plan:
         return max(total / weight, 1.0)
 
     def _tracks(self) -> Round:
-        names = tuple(name for name in (*ROUND_TABLES, "pace", "pace_hour") if name in self.shares)
+        """Return the second round: tables over tracks and, on roads, the use of links."""
+        names = tuple(name for name in (*TRACK_TABLES, "pace", "pace_hour") if name in self.shares)
         sizes = table_bins(self.frame)
         tables = [self._table(name, sizes[name], self.shares[name]) for name in names]
         prepare: Any = ReadTracks(self.frame, self.slot_s)
@@ -240,22 +263,25 @@ class Plan:
         return Round(tables=tuple(tables), prepare=prepare, contribute=CountTracks(self.frame, names, self.norm, links))
 
     def _zones(self) -> Round:
+        """Return the third round: tables over zones."""
         names = tuple(name for name in ZONE_TABLES if name in self.shares)
         count = CountEnds(self.frame, self.zones, names)
         tables = tuple(self._table(name, n_bins, self.shares[name]) for name, n_bins in count.sizes().items())
         return Round(tables=tables, prepare=ReadEnds(self.frame, self.slot_s), contribute=count)
 
     def _table(self, name: str, n_bins: int, share: float) -> Table:
+        """Return a table over cells with its share of the whole budget."""
         return Table(name=name, n_bins=n_bins, share=share * self.noise.portion, limit=self.limit)
 
 
 def _count_trips(unit: Integers) -> Mapping[str, Contributions]:
+    """Let each trip add one to the number of trips."""
     return {"n": once(unit, np.zeros_like(unit))}
 
 
 @dataclass(frozen=True)
 class CountTracks:
-    """What tracks add to the tables of the second round."""
+    """Contributions of tracks to the tables of the second round."""
 
     frame: Frame
     names: tuple[str, ...]
@@ -263,12 +289,12 @@ class CountTracks:
     links: Links | None
 
     def __call__(self, prepared: Any) -> Mapping[str, Contributions]:
-        """Rows of every table."""
+        """Return the contributions to every table."""
         read: Read = prepared if self.links is None else prepared.read
-        found = parts(self.names, read.tracks, self.frame, None, self.norm)
+        found = trip_contributions(self.names, read.tracks, self.frame, None, self.norm)
         if read.seconds is not None:
             paces = pace_bins(read.tracks, read.seconds, self.frame.hours)
-            found |= {name: once_each(*paces[name]) for name in self.names if name in paces}
+            found |= {name: one_bin_each(*paces[name]) for name in self.names if name in paces}
         rows = {name: part.contributions(read.unit) for name, part in found.items()}
         if self.links is not None:
             rows["links"] = self.links.contributions(prepared, self.norm)
@@ -277,27 +303,27 @@ class CountTracks:
 
 @dataclass(frozen=True, eq=False)
 class CountEnds:
-    """What the ends of trips add to the tables over zones."""
+    """Contributions of the ends of trips to the tables over zones."""
 
     frame: Frame
     zones: Zones
     names: tuple[str, ...]
 
     def sizes(self) -> dict[str, int]:
-        """Bins of each table."""
+        """Return the number of bins of each table."""
         nothing = np.zeros(0, dtype=np.int64)
         found = end_bins(End(nothing, nothing, nothing), self.frame, self.zones, set(self.names))
         return {name: found[name][1] for name in self.names}
 
     def __call__(self, prepared: tuple[End, Integers]) -> Mapping[str, Contributions]:
-        """Rows of every table."""
+        """Return the contributions to every table."""
         ends, unit = prepared
         return {name: once(unit, bins) for name, (bins, _) in end_bins(ends, self.frame, self.zones, set(self.names)).items()}
 
 
 def _refuse_too_few(n: float, noise: NoiseLevel) -> None:
-    """Refuse by the charged count and public numbers alone, so that the refusal itself reveals nothing else."""
-    needed = trips_needed(noise)
+    """Raise InputError if there are too few trips, by the charged count and public numbers alone."""
+    needed = min_trips(noise)
     if n < needed:
         raise InputError(
             f"a noisy count found about {max(n, 0):,.0f} trips in the box, and with this budget a release shows more than its "
@@ -307,56 +333,57 @@ def _refuse_too_few(n: float, noise: NoiseLevel) -> None:
         )
 
 
-def shares(*, hours: int, counted: bool, timed: bool) -> dict[str, float]:
-    """What each table gets; they add up to one."""
+def shares(*, hours: int, step_tables: bool, timed: bool) -> dict[str, float]:
+    """Return the share of the budget of each table; they add up to one."""
     if hours == 1:
-        parts = FINE if counted else COARSE
+        parts = FINE_SHARES if step_tables else COARSE_SHARES
     else:
-        parts = FINE_HOURS if counted else COARSE_HOURS
+        parts = FINE_HOURS_SHARES if step_tables else COARSE_HOURS_SHARES
     if not timed:
         return dict(parts)
-    pace = {name: value for name, value in PACE.items() if name == "pace" or hours > 1}
+    pace = {name: value for name, value in SPEED_SHARES.items() if name == "pace" or hours > 1}
     left = (1 - COUNT_SHARE - sum(pace.values())) / (1 - COUNT_SHARE)
     return {name: value if name == "n" else value * left for name, value in parts.items()} | pace
 
 
-def trips_needed(noise: NoiseLevel) -> float:
-    """How many trips a release needs to show more than its noise."""
-    return NEEDED * noise.deviation(COUNT_SHARE)
+def min_trips(noise: NoiseLevel) -> float:
+    """Return the smallest noisy number of trips that is released."""
+    return MIN_TRIPS_SDS * noise.deviation(COUNT_SHARE)
 
 
 def block_of(grid: Grid, n: float, noise: NoiseLevel) -> int:
-    """Fine cells along a side of a walked cell: more trips or less noise, smaller cells."""
-    worth = max(n, 1.0) / (WORTH * noise.deviation(0.2))
+    """Return the grid cells along a side of a coarse cell: fewer with more trips or less noise."""
+    worth = max(n, 1.0) / (MIN_MEAN_COUNT_SDS * noise.deviation(REFERENCE_SHARE))
     return int(np.clip(round(sqrt(grid.n_cells / worth)), 1, max(1, ceil(min(grid.rows, grid.columns) / 2))))
 
 
-def steps_counted(n: float, block: int, noise: NoiseLevel) -> bool:
-    """Whether steps and sizes get tables; few trips are better told by how far and how long they go."""
-    return block == 1 and n > STEPS_WORTH * noise.deviation(0.2)
+def use_step_tables(n: float, block: int, noise: NoiseLevel) -> bool:
+    """Decide whether steps and numbers of cells get tables; shapes describe few trips better."""
+    return block == 1 and n > MIN_STEP_TABLE_TRIPS_SDS * noise.deviation(REFERENCE_SHARE)
 
 
-def shapes_weighed(n: float, n_cells: int, noise: NoiseLevel) -> bool:
-    """Whether trips of counted steps are weighed by their shapes too: where trips are few for the noise or for the cells."""
-    return n < SHAPES_WORTH * noise.deviation(0.2) or n < n_cells
+def use_shape_weights(n: float, n_cells: int, noise: NoiseLevel) -> bool:
+    """Decide whether trips drawn with step tables are weighted by shape too: if they are few for the noise or the cells."""
+    return n < MAX_SHAPE_WEIGHT_TRIPS_SDS * noise.deviation(REFERENCE_SHARE) or n < n_cells
 
 
 def stride_of(frame_m: float, slot_s: float) -> float:
-    """Walked cells between two points of a usual trip."""
-    return USUAL_KMH / 3.6 * slot_s / frame_m
+    """Return the coarse cells between two points of a typical trip."""
+    return TYPICAL_SPEED_KMH / 3.6 * slot_s / frame_m
 
 
-def depths(n: float, hours: int, part: dict[str, float], noise: NoiseLevel) -> dict[str, int]:
-    """How often the box is halved for the zones of each table."""
+def zone_depths(n: float, hours: int, part: dict[str, float], noise: NoiseLevel) -> dict[str, int]:
+    """Return the number of halvings of the box for the zones of each table."""
 
     def halved(name: str, trips: float, ends: int) -> int:
+        """Return the halvings for one table; 0 where it is not measured."""
         return depth_of(trips, noise.deviation(part[name]), ends) if name in part else 0
 
-    pairs, by_hour = halved("pairs", n * FINER, 2), halved("source_hour", n / hours, 1)
+    pairs, by_hour = halved("pairs", n * PAIR_REFINEMENT, 2), halved("source_hour", n / hours, 1)
     pairs_hour = halved("pairs_hour", n / hours, 2)
     fine = max(pairs, by_hour)
     by_hour = by_hour if "source_hour" in part else fine
-    if "pairs_hour" in part:  # a law over pairs and hours is made of zones that all its tables tell apart
+    if "pairs_hour" in part:  # the joint distribution needs zones that all its tables distinguish
         fine, pairs = by_hour, min(pairs, by_hour)
         pairs_hour = min(pairs_hour, pairs)
     return {"fine": fine, "by_hour": by_hour, "pairs": pairs, "pairs_hour": pairs_hour}

@@ -1,4 +1,4 @@
-"""The tables of flock: which bins a trip falls into, the same for private trips (to count) and for synthetic ones."""
+"""Assign trips to the bins of flock's tables, in the same way for private trips (to count) and synthetic ones."""
 
 from __future__ import annotations
 
@@ -14,42 +14,52 @@ from murmurate.mechanisms.flock.tracks import End, Frame, Tracks
 from murmurate.synthesis.moves import grams, move_bins
 from murmurate.synthesis.sizes import n_rings_of, rings
 
-DIAMETERS = 18
-"""Bins of diameter: the first up to SHORTEST_M, then each half as wide again."""
-SHORTEST_M = 60.0
-GROWTH = 1.5
-APART_EDGES = (0.15, 0.4, 0.7, 0.9)
-"""Distance of the ends over diameter."""
-LENGTH_EDGES = (1.03, 1.15, 1.4, 2.0, 3.5)
-"""Length over diameter."""
-SHAPE_STEP = 2
-"""Bins of diameter that share one row of the shape table."""
-SPEEDS = 12
-"""Bins of speed: the first up to SLOWEST_KMH, then each 1.6 times as wide."""
-FAR_STEP = 3
-"""Bins of diameter that share a row of the table of speeds."""
-FARS = DIAMETERS // FAR_STEP
-"""Rows of the table of speeds."""
+N_DIAMETERS = 18
+"""Bins of diameter, from FIRST_DIAMETER_M to 39 km and more. Chosen by hand."""
+FIRST_DIAMETER_M = 60.0
+"""Upper edge of the first bin of diameter, in metres. Chosen by hand."""
+DIAMETER_GROWTH = 1.5
+"""Ratio of the upper edges of two consecutive bins of diameter. Chosen by hand."""
+APART_RATIO_EDGES = (0.15, 0.4, 0.7, 0.9)
+"""Bin edges of the distance between the ends divided by the diameter. Chosen by hand."""
+LENGTH_RATIO_EDGES = (1.03, 1.15, 1.4, 2.0, 3.5)
+"""Bin edges of the length divided by the diameter; finer near 1. Chosen by hand."""
+DIAMETERS_PER_SHAPE_ROW = 2
+"""Bins of diameter that share a row of the shape table, so that a row has more trips. Chosen by hand."""
+N_SPEEDS = 12
+"""Bins of speed: the first below FIRST_SPEED_KMH, each later one SPEED_GROWTH times as wide, up to 77 km/h and more. Chosen by
+hand."""
+DIAMETERS_PER_SPEED_ROW = 3
+"""Bins of diameter that share a row of the speed table, so that a row has more trips. Chosen by hand."""
+N_SPEED_ROWS = N_DIAMETERS // DIAMETERS_PER_SPEED_ROW
+"""Rows of the speed table; follows from the two numbers above."""
+N_SHAPES = -(-N_DIAMETERS // DIAMETERS_PER_SHAPE_ROW) * (len(APART_RATIO_EDGES) + 1) * (len(LENGTH_RATIO_EDGES) + 1)
+"""Bins of the shape table: rows of diameter, times bins of both ratios."""
 
 
 @dataclass(frozen=True, eq=False)
 class Zones:
-    """Zones of equal noisy mass of the fine cells, and how often each table halves the box."""
+    """Zones of equal noisy mass of the grid cells, and the number of halvings used by each table."""
 
     zone: Integers
+    """[grid cell] zone at the finest depth."""
     fine: int
+    """Halvings of the finest zones."""
     by_hour: int
-    """Of the tables of either end by hour."""
+    """Halvings for the tables of either end by hour."""
     pairs: int
+    """Halvings for the table of pairs."""
     pairs_hour: int
+    """Halvings for the table of pairs by hour."""
 
     def at(self, cell: Integers, depth: int) -> Integers:
+        """Return the zone of each grid cell at a depth."""
         return self.zone[cell] >> (self.fine - depth)
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """What each trip adds to which bin of one table, in fixed-point steps: at most one count a trip in the norm."""
+class TripContributions:
+    """Contribution of each trip to the bins of one table, in fixed-point steps: norm at most one count a trip."""
 
     trip: Integers
     bin: Integers
@@ -57,49 +67,51 @@ class Parts:
     n_bins: int
 
     def table(self) -> Integers:
-        """Their sum."""
+        """Return the sum over trips, in fixed-point steps."""
         fixed = np.zeros(self.n_bins, dtype=np.int64)
         np.add.at(fixed, self.bin, self.weight)
         return fixed
 
     def contributions(self, unit: Integers) -> Contributions:
-        """The same rows by unit, `unit` naming that of each trip."""
+        """Return the same rows by unit; `unit` names the unit of each trip."""
         return Contributions(unit[self.trip], self.bin, self.weight)
 
 
-def once_each(bins: Integers, n_bins: int) -> Parts:
-    """Each trip adds one count to one bin."""
-    return Parts(np.arange(len(bins), dtype=np.int64), bins, np.full(len(bins), STEPS, dtype=np.int64), n_bins)
+def one_bin_each(bins: Integers, n_bins: int) -> TripContributions:
+    """Let each trip add one count to one bin."""
+    return TripContributions(np.arange(len(bins), dtype=np.int64), bins, np.full(len(bins), STEPS, dtype=np.int64), n_bins)
 
 
-def shared(bins: Integers, trip: Integers, n_bins: int, norm: Norm) -> Parts:
-    """Each trip's distinct bins share one count; `trip` is ascending."""
+def divide_among_bins(bins: Integers, trip: Integers, n_bins: int, norm: Norm) -> TripContributions:
+    """Divide one count of each trip among its distinct bins; `trip` is ascending."""
     owner, place, weight = spread(bins, trip, STEPS, norm == "l2")
-    return Parts(owner, place, weight, n_bins)
+    return TripContributions(owner, place, weight, n_bins)
 
 
-def parts(names: Iterable[str], tracks: Tracks, frame: Frame, zones: Zones | None, norm: Norm) -> dict[str, Parts]:
-    """The named tables of these trips; those over zones need the zones."""
+def trip_contributions(
+    names: Iterable[str], tracks: Tracks, frame: Frame, zones: Zones | None, norm: Norm
+) -> dict[str, TripContributions]:
+    """Return the contributions of trips to the named tables; tables over zones need the zones."""
     wanted = set(names)
-    found: dict[str, Parts] = {}
-    once = _once_bins(tracks, frame, zones, wanted)
+    found: dict[str, TripContributions] = {}
+    once = _single_bins(tracks, frame, zones, wanted)
     for name, (bins, n_bins) in once.items():
-        found[name] = once_each(bins, n_bins)
-    for name, (owner, bins, n_bins) in _spread_bins(tracks, frame, wanted).items():
-        found[name] = shared(bins, owner, n_bins, norm)
+        found[name] = one_bin_each(bins, n_bins)
+    for name, (owner, bins, n_bins) in _divided_bins(tracks, frame, wanted).items():
+        found[name] = divide_among_bins(bins, owner, n_bins, norm)
     return found
 
 
-def _once_bins(tracks: Tracks, frame: Frame, zones: Zones | None, wanted: set[str]) -> Mapping[str, tuple[Integers, int]]:
-    """Tables that a trip enters once."""
+def _single_bins(tracks: Tracks, frame: Frame, zones: Zones | None, wanted: set[str]) -> Mapping[str, tuple[Integers, int]]:
+    """Return bins and table sizes of the tables that a trip enters once."""
     hour, hours = tracks.walks.hours, frame.hours
     bins: dict[str, tuple[Integers, int]] = {}
     if "diameter" in wanted:
-        bins["diameter"] = (diameter_bin(tracks.diameter_m) * 2 + tracks.repeats, DIAMETERS * 2)
+        bins["diameter"] = (diameter_bin(tracks.diameter_m) * 2 + tracks.repeats, N_DIAMETERS * 2)
     if "apart" in wanted:
-        bins["apart"] = (diameter_bin(tracks.apart_m * frame.grid.cell_m), DIAMETERS)
+        bins["apart"] = (diameter_bin(tracks.apart_cells * frame.grid.cell_m), N_DIAMETERS)
     if "shape" in wanted:
-        bins["shape"] = (shape_bin(tracks, frame.grid.cell_m), SHAPES)
+        bins["shape"] = (shape_bin(tracks, frame.grid.cell_m), N_SHAPES)
     size = np.minimum(tracks.walks.sizes, frame.max_cells) - 1
     if "sizes" in wanted:
         ring = rings(tracks.walks.sources, tracks.walks.destinations, frame.columns)
@@ -112,7 +124,7 @@ def _once_bins(tracks: Tracks, frame: Frame, zones: Zones | None, wanted: set[st
 
 
 def end_bins(trips: End, frame: Frame, zones: Zones, wanted: set[str]) -> dict[str, tuple[Integers, int]]:
-    """Tables over the ends alone."""
+    """Return bins and table sizes of the tables over the ends alone."""
     hour, hours = trips.hour, frame.hours
     bins: dict[str, tuple[Integers, int]] = {}
     ends = trips.source, trips.destination
@@ -132,18 +144,18 @@ def end_bins(trips: End, frame: Frame, zones: Zones, wanted: set[str]) -> dict[s
     return bins
 
 
-def _spread_bins(tracks: Tracks, frame: Frame, wanted: set[str]) -> Mapping[str, tuple[Integers, Integers, int]]:
-    """Tables over which a trip spreads its weight: owner, bin, number of bins."""
+def _divided_bins(tracks: Tracks, frame: Frame, wanted: set[str]) -> Mapping[str, tuple[Integers, Integers, int]]:
+    """Return trip, bin and table size of the tables over which a trip divides its count."""
     walks = tracks.walks
     trip = np.arange(tracks.n, dtype=np.int64)
     bins: dict[str, tuple[Integers, Integers, int]] = {}
     both, owner = np.column_stack([tracks.source, tracks.destination]).ravel(), np.repeat(trip, 2)
     if "ends" in wanted:
-        bins["ends"] = (owner, frame.walked_of(both), frame.n_walked)
+        bins["ends"] = (owner, frame.coarse_of(both), frame.n_coarse)
     if "places" in wanted:
         bins["places"] = (owner, both, frame.grid.n_cells)
     if "visits" in wanted:
-        bins["visits"] = (walks.trip_of_cell, walks.cells, frame.n_walked)
+        bins["visits"] = (walks.trip_of_cell, walks.cells, frame.n_coarse)
     if {"towards", "steps"} & wanted:
         found = grams(walks, frame.around)
         moves = move_bins(found, frame.around)
@@ -152,36 +164,35 @@ def _spread_bins(tracks: Tracks, frame: Frame, wanted: set[str]) -> Mapping[str,
 
 
 def table_bins(frame: Frame) -> dict[str, int]:
-    """Bins of every table over tracks."""
+    """Return the number of bins of every table over tracks."""
     sizes = n_rings_of(frame.rows, frame.columns) * frame.max_cells
     around = frame.around
     return {
-        "ends": frame.n_walked, "places": frame.grid.n_cells, "visits": frame.n_walked, "apart": DIAMETERS,
-        "diameter": DIAMETERS * 2, "shape": SHAPES, "sizes": sizes, "sizes_hour": frame.hours * frame.max_cells,
+        "ends": frame.n_coarse, "places": frame.grid.n_cells, "visits": frame.n_coarse, "apart": N_DIAMETERS,
+        "diameter": N_DIAMETERS * 2, "shape": N_SHAPES, "sizes": sizes, "sizes_hour": frame.hours * frame.max_cells,
         "towards": around.n_relative * around.n_offsets, "steps": around.n_cells * around.n_offsets,
-        "pace": FARS * SPEEDS, "pace_hour": frame.hours * SPEEDS,
+        "pace": N_SPEED_ROWS * N_SPEEDS, "pace_hour": frame.hours * N_SPEEDS,
     }  # fmt: skip
 
 
 def diameter_bin(diameter_m: Floats) -> Integers:
-    """The bin of each diameter."""
-    growing = np.ceil(np.log(np.maximum(diameter_m, SHORTEST_M) / SHORTEST_M) / np.log(GROWTH)).astype(np.int64)
-    return np.minimum(growing, DIAMETERS - 1)
+    """Return the bin of each diameter."""
+    growing = np.ceil(np.log(np.maximum(diameter_m, FIRST_DIAMETER_M) / FIRST_DIAMETER_M) / np.log(DIAMETER_GROWTH)).astype(
+        np.int64
+    )
+    return np.minimum(growing, N_DIAMETERS - 1)
 
 
 def diameter_middle_m() -> Floats:
-    """A diameter that stands for each bin."""
-    edges = SHORTEST_M * GROWTH ** np.arange(DIAMETERS)
-    return np.concatenate([[SHORTEST_M / 2], np.sqrt(edges[1:] * edges[:-1])])
-
-
-SHAPES = -(-DIAMETERS // SHAPE_STEP) * (len(APART_EDGES) + 1) * (len(LENGTH_EDGES) + 1)
+    """Return the geometric middle of each bin of diameter, in metres."""
+    edges = FIRST_DIAMETER_M * DIAMETER_GROWTH ** np.arange(N_DIAMETERS)
+    return np.concatenate([[FIRST_DIAMETER_M / 2], np.sqrt(edges[1:] * edges[:-1])])
 
 
 def shape_bin(tracks: Tracks, cell_m: float) -> Integers:
-    """Diameter, distance of the ends over it and length over it, in one bin."""
+    """Return one bin for the diameter, the distance of the ends over it and the length over it."""
     diameter = np.maximum(tracks.diameter_m, 1.0)
-    apart = np.searchsorted(APART_EDGES, tracks.apart_m * cell_m / diameter)
-    length = np.searchsorted(LENGTH_EDGES, tracks.length_m / diameter)
-    row = diameter_bin(tracks.diameter_m) // SHAPE_STEP
-    return np.asarray((row * (len(APART_EDGES) + 1) + apart) * (len(LENGTH_EDGES) + 1) + length)
+    apart = np.searchsorted(APART_RATIO_EDGES, tracks.apart_cells * cell_m / diameter)
+    length = np.searchsorted(LENGTH_RATIO_EDGES, tracks.length_m / diameter)
+    row = diameter_bin(tracks.diameter_m) // DIAMETERS_PER_SHAPE_ROW
+    return np.asarray((row * (len(APART_RATIO_EDGES) + 1) + apart) * (len(LENGTH_RATIO_EDGES) + 1) + length)

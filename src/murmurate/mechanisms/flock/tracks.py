@@ -1,4 +1,7 @@
-"""Trips as flock sees them, private or synthetic alike: cells, hour, places, how far and how long they go."""
+"""Convert trips, private or synthetic, to tracks: coarse cells, hour, points, diameter and length.
+
+Fine cells are the cells of the public grid. Coarse cells are square blocks of them, whose size `rounds.block_of` chooses.
+"""
 
 from __future__ import annotations
 
@@ -18,102 +21,108 @@ from murmurate.spaces.grid import Grid
 from murmurate.synthesis.moves import Neighbourhood
 from murmurate.synthesis.sequences import CellTrips
 
+WIDTH_DIRECTIONS = 16
+"""Directions in which the width of a trip is measured; 16 underestimate a diameter by at most half a per cent."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """Everything that says what a bin means; public, or a function of noisy answers."""
+    """Public definition of all bins: a function of parameters and earlier noisy counts."""
 
     grid: Grid
     block: int
-    """Fine cells along a side of a cell that is walked on."""
+    """Grid cells along a side of a coarse cell."""
     reach: int
-    """Walked cells a step may cross."""
+    """Largest number of coarse cells a step may cross, by rows or columns."""
     hours: int
     max_cells: int
     stride: float = 0.5
-    """Walked cells between two points of a usual trip: the longer, the more often a step crosses a corner."""
+    """Coarse cells between two points of a typical trip; the larger, the more often a step crosses a corner."""
 
     @cached_property
     def rows(self) -> int:
+        """Return the rows of coarse cells."""
         return -(-self.grid.rows // self.block)
 
     @cached_property
     def columns(self) -> int:
+        """Return the columns of coarse cells."""
         return -(-self.grid.columns // self.block)
 
     @cached_property
     def around(self) -> Neighbourhood:
+        """Return the coarse cells that one step can reach."""
         return Neighbourhood(rows=self.rows, columns=self.columns, reach=self.reach)
 
     @property
-    def n_walked(self) -> int:
+    def n_coarse(self) -> int:
+        """Return the number of coarse cells."""
         return self.rows * self.columns
 
     @property
-    def walked_m(self) -> float:
+    def coarse_m(self) -> float:
+        """Return the side of a coarse cell in metres."""
         return self.grid.cell_m * self.block
 
-    def walked_of(self, fine: Integers) -> Integers:
-        """The walked cell of each fine cell."""
+    def coarse_of(self, fine: Integers) -> Integers:
+        """Return the coarse cell of each grid cell."""
         return (fine // self.grid.columns // self.block) * self.columns + fine % self.grid.columns // self.block
 
     def fine_at(self, y: Floats, x: Floats) -> Integers:
-        """The fine cell at a place given in fine cells north and east of the corner."""
+        """Return the grid cell at points given in grid cells north and east of the box's south-west corner."""
         row = np.clip(y.astype(np.int64), 0, self.grid.rows - 1)
         return row * self.grid.columns + np.clip(x.astype(np.int64), 0, self.grid.columns - 1)
 
-    def walked_at(self, y: Floats, x: Floats) -> Integers:
-        """The walked cell at such a place."""
-        return self.walked_of(self.fine_at(y, x))
+    def coarse_at(self, y: Floats, x: Floats) -> Integers:
+        """Return the coarse cell at such points."""
+        return self.coarse_of(self.fine_at(y, x))
 
     def place(self, lat: Floats, lng: Floats) -> tuple[Floats, Floats]:
-        """Fine cells north and east of the corner."""
+        """Convert degrees to grid cells north and east of the box's south-west corner."""
         return (lat - self.grid.south) / self.grid.lat_step, (lng - self.grid.west) / self.grid.lng_step
 
     def degrees(self, y: Floats, x: Floats) -> tuple[Floats, Floats]:
-        """Latitude and longitude; never outside the box."""
+        """Convert grid cells north and east of the corner to latitude and longitude, clipped to the box."""
         lat = np.clip(self.grid.south + y * self.grid.lat_step, self.grid.south, self.grid.north)
         return lat, np.clip(self.grid.west + x * self.grid.lng_step, self.grid.west, self.grid.east)
 
     @cached_property
     def top(self) -> tuple[float, float]:
-        """Rows and columns of the box in fine cells, the last ones cut at its edge."""
+        """Return the height and width of the box in grid cells; the last row and column are cut at its edge."""
         grid = self.grid
         return (grid.north - grid.south) / grid.lat_step, (grid.east - grid.west) / grid.lng_step
 
 
-TURNS = 16
-"""Directions in which the width of a trip is taken: its diameter is missed by half a per cent at most."""
-
-
 @dataclass(frozen=True, eq=False)
 class Tracks:
-    """Trip k visits the walked cells `walks` says; `y`, `x` are its points in fine cells, with offsets of their own."""
+    """Trips as sequences of coarse cells (`walks`) and of points `y`, `x` in grid cells, with offsets of their own."""
 
     walks: CellTrips
     y: Floats
     x: Floats
     offsets: Integers
     source: Integers
-    """Fine cell of the first point."""
+    """[trip] grid cell of the first point."""
     destination: Integers
+    """[trip] grid cell of the last point."""
     diameter_m: Floats
     length_m: Floats
     repeats: NDArray[np.bool_]
-    """Whether two points in a row are the same."""
+    """[trip] whether two consecutive points are equal."""
 
     @property
     def n(self) -> int:
+        """Return the number of trips."""
         return len(self.offsets) - 1
 
     @property
-    def apart_m(self) -> Floats:
-        """Metres between the ends, in units of `y` and `x`; scaled by the caller's cells in `measured`."""
+    def apart_cells(self) -> Floats:
+        """Return the distance between the ends of each trip, in grid cells."""
         first, last = self.offsets[:-1], self.offsets[1:] - 1
         return np.hypot(self.y[last] - self.y[first], self.x[last] - self.x[first])
 
     def take(self, chosen: Integers) -> Tracks:
-        """These trips, in this order."""
+        """Return the chosen trips, in the given order."""
         offsets, index = taken(self.offsets, chosen)
         values: dict[str, Any] = {
             name: getattr(self, name)[chosen] for name in ("source", "destination", "diameter_m", "length_m", "repeats")
@@ -122,7 +131,7 @@ class Tracks:
 
 
 def taken(offsets: Integers, chosen: Integers) -> tuple[Integers, Integers]:
-    """Offsets and rows of chosen trips."""
+    """Return the offsets and row numbers of chosen trips."""
     sizes = np.diff(offsets)[chosen]
     out = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return out, np.repeat(offsets[:-1][chosen] - out[:-1], sizes) + np.arange(out[-1])
@@ -131,19 +140,19 @@ def taken(offsets: Integers, chosen: Integers) -> tuple[Integers, Integers]:
 def measured(
     walks: CellTrips, y: Floats, x: Floats, offsets: Integers, *, source: Integers, destination: Integers, cell_m: float
 ) -> Tracks:
-    """Tracks with their diameters and lengths taken."""
-    diameter, length, repeats = extents(y, x, offsets, TURNS)
+    """Return tracks with their diameters and lengths computed."""
+    diameter, length, repeats = extents(y, x, offsets, WIDTH_DIRECTIONS)
     return Tracks(walks, y, x, offsets, source, destination, diameter * cell_m, length * cell_m, repeats)
 
 
 @njit(cache=True, nogil=True)
-def extents(y: Floats, x: Floats, offsets: Integers, turns: int) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Diameter (greatest width over a few directions), length, and whether a point is repeated, of each trip."""
+def extents(y: Floats, x: Floats, offsets: Integers, directions: int) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Return the diameter (greatest width over a few directions), the length, and whether a point is repeated, of each trip."""
     n = len(offsets) - 1
     diameter, length = np.zeros(n), np.zeros(n)
     repeats = np.zeros(n, dtype=np.bool_)
-    for turn in range(turns):
-        angle = np.pi * turn / turns
+    for turn in range(directions):
+        angle = np.pi * turn / directions
         along_x, along_y = np.cos(angle), np.sin(angle)
         for trip in range(n):
             low, high = np.inf, -np.inf
@@ -164,16 +173,17 @@ def extents(y: Floats, x: Floats, offsets: Integers, turns: int) -> tuple[Floats
 
 @dataclass(frozen=True, eq=False)
 class Inside:
-    """The points of trips that lie in the public box; trips without one are left out."""
+    """Points of trips that lie in the public box; trips without one are left out."""
 
     trip: Integers
-    """[kept trip] its position among the trips of the part."""
+    """[kept trip] position among the trips of the part."""
     offsets: Integers
     lat: Floats
     lng: Floats
     first: Integers
-    """[kept trip] its first point in the box, and its last one, among the points of the part."""
+    """[kept trip] first point in the box, among the points of the part."""
     last: Integers
+    """[kept trip] last point in the box, among the points of the part."""
 
 
 def inside_box(trips: Trips, grid: Grid) -> Inside:
@@ -192,7 +202,7 @@ def inside_box(trips: Trips, grid: Grid) -> Inside:
 
 
 def hours_of(trips: Trips, cut: Inside, hours: int, slot_s: int) -> Integers:
-    """The part of the day (0 ... hours - 1) in which most of each kept trip lies."""
+    """Return the part of the day (0 ... hours - 1) in which most of each kept trip lies."""
     if hours == 1:
         return np.zeros(len(cut.trip), dtype=np.int64)
     if not trips.has_time:
@@ -204,7 +214,7 @@ def hours_of(trips: Trips, cut: Inside, hours: int, slot_s: int) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """Private tracks, the unit of each, and how long each takes."""
+    """Private tracks, the unit of each, and the duration of each in seconds (None without times)."""
 
     tracks: Tracks
     unit: Integers
@@ -213,16 +223,16 @@ class Read:
 
 @dataclass(frozen=True)
 class ReadTracks:
-    """Turns the trips of a part into tracks."""
+    """Convert the trips of a part to tracks."""
 
     frame: Frame
     slot_s: int
 
     def __call__(self, part: Part) -> Read:
-        """Read each trip by itself."""
+        """Convert each trip by itself."""
         frame, trips, grid = self.frame, part.trips, self.frame.grid
         cut = inside_box(trips, grid)
-        coarse = Grid(grid.south, grid.west, grid.north, grid.east, frame.walked_m)
+        coarse = Grid(grid.south, grid.west, grid.north, grid.east, frame.coarse_m)
         plain = Trips._trusted(trips.table.drop("cell", strict=False), time_zone=trips.time_zone, offsets=trips.offsets)
         visits = visited_cells(plain, coarse, slot_s=self.slot_s, min_visits=1)  # by coordinates, whatever cells are carried
         row, column = np.divmod(visits.cells, coarse.columns)  # the coarse grid may have a sliver less than whole blocks
@@ -239,7 +249,7 @@ class ReadTracks:
 
 @dataclass(frozen=True, eq=False)
 class End:
-    """Fine cells and hours of the two ends of trips."""
+    """Grid cells of the two ends of trips, and their hours."""
 
     source: Integers
     destination: Integers
@@ -248,13 +258,13 @@ class End:
 
 @dataclass(frozen=True)
 class ReadEnds:
-    """Turns the trips of a part into their ends and hours."""
+    """Convert the trips of a part to their ends and hours."""
 
     frame: Frame
     slot_s: int
 
     def __call__(self, part: Part) -> tuple[End, Integers]:
-        """Read each trip by itself; its unit beside it."""
+        """Convert each trip by itself, and return its unit beside it."""
         frame, cut = self.frame, inside_box(part.trips, self.frame.grid)
         source, destination = (
             frame.fine_at(*frame.place(cut.lat[at], cut.lng[at])) for at in (cut.offsets[:-1], cut.offsets[1:] - 1)
@@ -264,10 +274,10 @@ class ReadEnds:
 
 @dataclass(frozen=True)
 class ReadUnits:
-    """Finds the trips of a part that have a point in the box."""
+    """Find the trips of a part that have a point in the box."""
 
     grid: Grid
 
     def __call__(self, part: Part) -> Integers:
-        """The unit of each."""
+        """Return the unit of each of these trips."""
         return part.unit[inside_box(part.trips, self.grid).trip]
