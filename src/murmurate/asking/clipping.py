@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from murmurate.asking.table import Contributions, Norm, Table, TreeTable
 from murmurate.core.space import Integers
@@ -112,55 +111,51 @@ def _clip(unit: Integers, bins: Integers, weight: Integers, limit: float, square
     return out_bins[:size], out_weight[:size], scaled
 
 
-FEW_BINS = 48
-"""Stretches of up to this many bins are sorted by insertion, longer ones by numpy: insertion takes time in their square."""
+FEW_BINS = 64
+"""Owners of up to this many bins are sorted by insertion, longer ones by numpy: insertion takes time in their square."""
 
 
-@njit(cache=True, nogil=True)
-def spread(
-    bins: Integers, owner: Integers, steps: int, squared: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def spread(bins: Integers, owner: Integers, steps: int, squared: bool) -> tuple[Integers, Integers, Integers]:
     """Share one count of each owner among its distinct bins: weight 1/sqrt(m) (squared) or 1/m for m of them, rounded down.
 
     `owner` is ascending; bins of -1 are left out. Returns owner, bin and weight in steps, sorted by owner and bin.
+
+    >>> spread(np.array([5, 3, 5, -1, 2]), np.array([0, 0, 0, 0, 1]), 100, False)
+    (array([0, 0, 1]), array([3, 5, 2]), array([ 50,  50, 100]))
     """
-    n = len(bins)
-    out_owner, out_bin, out_weight = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    size, low = 0, 0
-    while low < n:
-        high, first = low, size
-        while high < n and owner[high] == owner[low]:
-            high += 1
-        if high - low <= FEW_BINS:
-            size = _distinct_few(bins, low, high, out_bin, first)
-        else:
-            for value in np.sort(bins[low:high]):
-                if value >= 0 and (size == first or out_bin[size - 1] != value):
-                    out_bin[size] = value
-                    size += 1
-        if size > first:
-            distinct = size - first
-            out_owner[first:size] = owner[low]
-            out_weight[first:size] = np.int64(steps / np.sqrt(distinct)) if squared else np.int64(steps // distinct)
-        low = high
+    starts = np.flatnonzero(np.diff(owner, prepend=-1)) if len(owner) else np.zeros(0, dtype=np.int64)
+    if len(starts) and int(np.diff(np.append(starts, len(owner))).max()) > FEW_BINS:
+        keep = np.flatnonzero(bins >= 0)
+        order = keep[np.lexsort((bins[keep], owner[keep]))]
+        bins, owner = bins[order], owner[order]
+    out_owner, out_bin, out_weight = (np.empty(len(bins), np.int64) for _ in range(3))
+    size = _spread(bins, owner, steps, squared, out_owner, out_bin, out_weight)
     return out_owner[:size].copy(), out_bin[:size].copy(), out_weight[:size].copy()
 
 
 @njit(cache=True, nogil=True)
-def _distinct_few(bins: Integers, low: int, high: int, out: Integers, first: int) -> int:
-    """Insert the distinct bins of a short stretch in order into `out` from `first` on; return the end."""
-    size = first
-    for k in range(low, high):
-        value = bins[k]
-        if value < 0:
-            continue
-        at = size
-        while at > first and out[at - 1] > value:
-            at -= 1
-        if at > first and out[at - 1] == value:
-            continue
-        for j in range(size, at, -1):
-            out[j] = out[j - 1]
-        out[at] = value
-        size += 1
+def _spread(  # noqa: PLR0917
+    bins: Integers, owner: Integers, steps: int, squared: bool, out_owner: Integers, out_bin: Integers, out_weight: Integers
+) -> int:
+    n = len(bins)
+    size, low = 0, 0
+    while low < n:
+        high, first = low, size
+        while high < n and owner[high] == owner[low]:
+            value = bins[high]
+            high += 1
+            at = size
+            while at > first and out_bin[at - 1] > value:  # bins that come in order take one look
+                at -= 1
+            if value < 0 or (at > first and out_bin[at - 1] == value):
+                continue
+            for k in range(size, at, -1):
+                out_bin[k] = out_bin[k - 1]
+            out_bin[at] = value
+            size += 1
+        distinct = max(size - first, 1)
+        weight = np.int64(steps / np.sqrt(distinct)) if squared else np.int64(steps // distinct)
+        for k in range(first, size):
+            out_owner[k], out_weight[k] = owner[low], weight
+        low = high
     return size
