@@ -179,7 +179,7 @@ def test_packing_loses_nothing(lat, times, whole):
     packed = Packed.of(runs, Blocks())
     assert packed.runs().points.select(points.columns).equals(points)
     folder = PartsFolder(None)
-    folder.write("x", runs)
+    folder.write("x", packed)
     assert folder.read("x").points.select(points.columns).equals(points)
     folder.close()
     assert not Path(folder.path).exists()

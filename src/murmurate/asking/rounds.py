@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,6 +23,7 @@ from murmurate.core.work import WorkFolder
 from murmurate.engine import Engine, Serial
 from murmurate.engine.processes import opened
 from murmurate.errors import ContractBroken, GuaranteeRefused
+from murmurate.noise.discrete import load_samplers
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
@@ -122,6 +124,8 @@ class Asking:
         return self.mechanism.model(dict(self.answers), facts, self.rng)
 
     def _answer(self, asked: Round, budget: Budget, kept: _Kept) -> None:
+        if self.engine.workers > 1:  # this process waits for others while they count
+            Thread(target=load_samplers, daemon=True).start()
         sums = self.exact(asked, budget.norm, kept)
         for table in asked.tables:
             found = sums[table.name]

@@ -21,10 +21,11 @@ class WorkFolder:
 
     def __init__(self, parent: str | Path | None = None) -> None:
         home = Path(parent) if parent is not None else state_folder() / "work"
+        made = not home.exists()
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         sweep(home)
         self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=home))
-        self._remove = weakref.finalize(self, _remove, self.path)
+        self._remove = weakref.finalize(self, _remove, self.path, made)
 
     def close(self) -> None:
         """Delete the folder and everything in it."""
@@ -48,10 +49,11 @@ def state_folder() -> Path:
     return Path(home) / "murmurate"
 
 
-def _remove(path: Path) -> None:
+def _remove(path: Path, with_parent: bool) -> None:
     shutil.rmtree(path, ignore_errors=True)
-    with suppress(OSError):
-        path.parent.rmdir()  # where nobody else works in it
+    if with_parent:
+        with suppress(OSError):
+            path.parent.rmdir()  # where nobody else works in it
 
 
 def _alive(name: str) -> bool:

@@ -78,12 +78,13 @@ def prepare(recipe: Recipe, running: engine.Engine) -> Prepared:
     check_free(target)
     source = _given("--in", recipe.source)
     if (mechanism.local or is_measured(mechanism)) and worth_streaming(source, **recipe.read):
-        return Prepared(recipe, mechanism, seed, _scanned(source, recipe, running), target, running)
+        return Prepared(recipe, mechanism, seed, _scanned(source, recipe, mechanism, running), target, running)
     return Prepared(recipe, mechanism, seed, read(source, **recipe.read), target, running)
 
 
-def _scanned(source: str, recipe: Recipe, running: engine.Engine) -> Partitions:
-    running.start()  # while this process reads, the others import what they need
+def _scanned(source: str, recipe: Recipe, mechanism: Any, running: engine.Engine) -> Partitions:
+    # while this process reads, the others import what they need
+    running.start(type(mechanism).__module__, "murmurate.asking.rounds", "murmurate.ingest.stream")
     beside = None if recipe.ledger == "demo" else work_folder(recipe.ledger)
     return scan(source, workers=running.workers, work_dir=beside, **recipe.read)
 

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
@@ -50,10 +51,10 @@ class Processes:
         self._shared = 0
         self._users = 0
 
-    def start(self) -> None:
-        """Start the processes and let them import what every part needs, while this process goes on."""
+    def start(self, *modules: str) -> None:
+        """Start the processes and let them import these modules, while this process goes on."""
         for _ in range(self.workers):
-            self._submit(_import_parts, None)
+            self._submit(_import, modules)
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Apply a function to each item, in order; at most 2 * workers items are under way."""
@@ -71,12 +72,16 @@ class Processes:
 
     def share(self, value: Any) -> Shared:
         """Write a value that many items need to a private file once; each worker reads it once, by `opened`."""
-        self._folder = self._folder or WorkFolder()
         self._shared += 1
-        path = self._folder.path / f"shared-{self._shared}"
+        path = self.place(f"shared-{self._shared}")
         with path.open("wb") as file:
             pickle.dump(value, file, protocol=pickle.HIGHEST_PROTOCOL)
         return Shared(path)
+
+    def place(self, name: str) -> Path:
+        """Return where a worker may leave a large result: a file is cheaper than a pipe."""
+        self._folder = self._folder or WorkFolder()
+        return self._folder.path / name
 
     def __enter__(self) -> Self:
         self._users += 1
@@ -165,10 +170,9 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _import_parts(_: None) -> None:
-    import numba  # noqa: F401
-    import polars  # noqa: F401
-    import pyarrow  # noqa: F401
+def _import(modules: tuple[str, ...]) -> None:
+    for module in modules:
+        import_module(module)
 
 
 def _end_with_parent() -> None:

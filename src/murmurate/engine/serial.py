@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -15,7 +16,7 @@ class Serial:
 
     workers = 1
 
-    def start(self) -> None:
+    def start(self, *modules: str) -> None:
         """Do nothing: this process runs already."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -26,6 +27,10 @@ class Serial:
     def share(self, value: Any) -> Any:
         """Return a handle of a value that many items need; `opened` gives the value back."""
         return value
+
+    def place(self, name: str) -> Path | None:
+        """Return where another process may leave a large result: nowhere, as there is no other process."""
+        return None
 
     def __enter__(self) -> Self:
         return self

@@ -27,10 +27,10 @@ class PartsFolder:
         """Delete it and everything in it."""
         self._work.close()
 
-    def write(self, name: str, runs: Runs) -> None:
+    def write(self, name: str, packed: Packed) -> None:
         """Keep runs under a name."""
         with _disk_errors(self.path):
-            names, points = Packed.of(runs, Blocks()).frames()
+            names, points = packed.frames()
             points.write_ipc(self.path / f"{name}.points", compression="uncompressed")
             names.write_ipc(self.path / f"{name}.runs", compression="uncompressed")
 
@@ -94,7 +94,7 @@ class Buckets:
         for k, parts in enumerate(self._held):
             if parts:
                 name = f"bucket-{k}-{len(self._spills[k])}"
-                self.folder.write(name, Runs.together(parts))
+                self.folder.write(name, Packed.of(Runs.together(parts), Blocks()))
                 self._spills[k].append(name)
             self._held[k] = []
         self._held_points = 0

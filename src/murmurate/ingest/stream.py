@@ -167,7 +167,7 @@ def scan(
             sealing = aside.submit(fingerprint, files)
             if workers == 1:
                 sealing.result()
-            found = _Reading(files, options, points_per_partition).first_pass(faults, counts, hold_points, work_dir)
+            found = _Reading(files, options, points_per_partition, workers).first_pass(faults, counts, hold_points, work_dir)
             seal = sealing.result()
         refuse_changed(files, seal)
     faults.raise_if_any()
@@ -223,18 +223,15 @@ class _Found:
         """Keep parts in memory, or in files once there are too many points."""
         for part in parts:
             self._points += part.n_points
+            packed = Packed.of(part, self._blocks)
             if self.held is not None and self._points <= self._hold_points:
-                self.held.append(Packed.of(part, self._blocks))
+                self.held.append(packed)
                 continue
-            for packed in self.held or []:
-                self._write(packed.runs())
-            self.held = None
-            self._write(part)
-
-    def _write(self, part: Runs) -> None:
-        self.folder = self.folder or PartsFolder(self._work_dir)
-        self.names.append(f"part-{len(self.names)}")
-        self.folder.write(self.names[-1], part)
+            for waiting in [*(self.held or []), packed]:
+                self.folder = self.folder or PartsFolder(self._work_dir)
+                self.names.append(f"part-{len(self.names)}")
+                self.folder.write(self.names[-1], waiting)
+            self.held, self._blocks = None, Blocks()  # what is in files needs no memory
 
     def meet(self, runs: Runs) -> None:
         self.people += runs.uid.filter(pl.Series(starts_of(runs.uid))).cast(pl.String).to_list()
@@ -250,9 +247,10 @@ class _NotGrouped(Exception):
 class _Reading:
     """Reads the files of a source, in parts of whole people where the rows stand so."""
 
-    def __init__(self, files: list[SourceFile], options: ReadOptions, target: int) -> None:
+    def __init__(self, files: list[SourceFile], options: ReadOptions, target: int, workers: int) -> None:
         self.files = files
         self.options = options
+        self.workers = workers
         self.target = target
         self.names = [file.name for file in files]
 
@@ -264,6 +262,18 @@ class _Reading:
             report.__dict__.update(replace(fresh, rows_left_out={}, columns={}, columns_left_out=[]).__dict__)
             faults.clear()
             return self._bucketed(faults, report, hold_points, work_dir)
+
+    def _points(self, faults: Faults, report: ReadReport) -> Iterator[pl.DataFrame]:
+        """Canonical points, batch by batch; with several workers the next batch is read while this one is used."""
+        batches = points(self.files, self.options, faults, report)
+        if self.workers == 1:
+            yield from batches
+            return
+        with ThreadPoolExecutor(1) as aside:
+            following = aside.submit(next, batches, None)
+            while (frame := following.result()) is not None:
+                following = aside.submit(next, batches, None)
+                yield frame
 
     def _grouped(self, faults: Faults, report: ReadReport, found: _Found) -> _Found | None:
         for part in self._groups(faults, report):
@@ -278,7 +288,7 @@ class _Reading:
         size = 0
         closed: set[Any] = set()
         last: Any = None
-        for frame in points(self.files, self.options, faults, report):
+        for frame in self._points(faults, report):
             if faults:
                 pending = []
                 continue
@@ -307,7 +317,7 @@ class _Reading:
 
     def _bucketed(self, faults: Faults, report: ReadReport, hold_points: int, work_dir: str | Path | None) -> _Found | None:
         buckets = Buckets(self._bucket_count(), hold_points, work_dir)
-        for frame in points(self.files, self.options, faults, report):
+        for frame in self._points(faults, report):
             if not faults:
                 buckets.add(Runs.of(frame))
         if faults:

@@ -85,6 +85,11 @@ def _checked(values: Integers, scale: float) -> Integers:
     return array.astype(np.int64, copy=False)
 
 
+def load_samplers() -> None:
+    """Import OpenDP, which takes most of a second; somebody who waits for other processes can do it meanwhile."""
+    import opendp.prelude  # noqa: F401
+
+
 def _by_opendp(values: Integers, scale: float, make: str, threads: int) -> Integers:
     import opendp.prelude as dp
 
