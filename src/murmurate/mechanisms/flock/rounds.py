@@ -24,6 +24,7 @@ from murmurate.mechanisms.flock.tables import Zones, end_bins, one_bin_each, tab
 from murmurate.mechanisms.flock.tracks import End, Frame, Read, ReadEnds, ReadTracks, ReadUnits
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
+from murmurate.spaces.road.route_table import prepare as prepare_routes
 from murmurate.synthesis.ends import depth_of
 from murmurate.synthesis.moves import reach_of
 from murmurate.synthesis.zones import zones_of_equal_mass
@@ -256,6 +257,7 @@ class Plan:
         prepare: Any = ReadTracks(self.frame, self.slot_s)
         links = None
         if self.network is not None and self.link_groups is not None:
+            prepare_routes(self.network)  # public; once here, so that processes find the routes on disk
             prepare = ReadLinks(prepare, self.network)
             n_groups = int(self.link_groups.max()) + 1
             tables.append(Table(name="links", n_bins=n_groups, share=LINKS_SHARE, limit=self.limit))
