@@ -11,14 +11,13 @@ from murmurate.attacks.localise import CLAIMED, RELINKED
 from murmurate.attacks.localise_pool import localise_pool
 from murmurate.attacks.membership import shadow_membership
 from murmurate.mechanisms.plausible import Plausible
-from murmurate.mechanisms.plausible.exact import measured
 from murmurate.mechanisms.plausible.library import PatternLibrary
 from murmurate.mechanisms.plausible.model import DayModel
 from murmurate.mechanisms.plausible.patterns import label_days
-from murmurate.mechanisms.plausible.published import publish
 from murmurate.mechanisms.plausible.seeded import recombine
-from murmurate.mechanisms.plausible.statistics import LIBRARY_SHARES, SHARES
+from murmurate.mechanisms.plausible.statistics import LIBRARY_SHARES, SHARES, measured
 from murmurate.metrics.semantics import visit_divergence
+from murmurate.papers.plausible.published import publish
 from murmurate.profiles.days import DailyTraces
 from murmurate.spaces.grid import Grid
 from plausible_page import Page

@@ -23,10 +23,8 @@ from murmurate.attacks.localise_hmm import decode_viterbi
 from murmurate.attacks.membership import absence
 from murmurate.core.trips import Trips
 from murmurate.mechanisms.plausible import Plausible
-from murmurate.mechanisms.plausible.baselines import aggregate_iid, uniform_iid, walk_aggregate, walk_user
 from murmurate.mechanisms.plausible.library import PatternLibrary, named_library
 from murmurate.mechanisms.plausible.patterns import label_days
-from murmurate.mechanisms.plausible.published import PERIODS, Learned, Pool, fill_pool, learn
 from murmurate.metrics.semantics import (
     allocation_divergence,
     move_similarity,
@@ -37,8 +35,10 @@ from murmurate.metrics.semantics import (
     visit_relative_error,
     visit_similarity,
 )
+from murmurate.papers.plausible.agreement import agreement
+from murmurate.papers.plausible.baselines import aggregate_iid, uniform_iid, walk_aggregate, walk_user
+from murmurate.papers.plausible.published import PERIODS, Learned, Pool, fill_pool, learn
 from murmurate.profiles.aggregate import Aggregate
-from murmurate.profiles.classes import agreement
 from murmurate.profiles.days import DailyTraces, daily_traces
 from murmurate.profiles.mobility import profiles_of_rows
 from murmurate.profiles.similarity import geographic, semantic_visits

@@ -16,10 +16,11 @@ import polars as pl
 from scipy.optimize import linear_sum_assignment
 
 import murmurate as mm
-from murmurate.profiles.classes import LocationGraph, agreement, location_graph, usage_classes
+from murmurate.papers.plausible.agreement import agreement
+from murmurate.papers.plausible.places import most_visited
+from murmurate.profiles.classes import LocationGraph, location_graph, usage_classes
 from murmurate.profiles.days import from_array
 from murmurate.profiles.mobility import Profiles, profiles_of, profiles_of_rows
-from murmurate.profiles.places import most_visited
 
 
 def show(title: str, rows: list[tuple[object, ...]]) -> None:

@@ -13,8 +13,8 @@ from murmurate.attacks.localise_linked import link_sets
 from murmurate.attacks.localise_pool import localise_pool
 from murmurate.errors import InputError, ParameterError
 from murmurate.judging.review import attack
-from murmurate.mechanisms.plausible.baselines import uniform_iid
 from murmurate.mechanisms.plausible.model import as_trips
+from murmurate.papers.plausible.baselines import uniform_iid
 from murmurate.profiles.aggregate import Aggregate
 from plausible_days import GRID, made_days, trips_of
 

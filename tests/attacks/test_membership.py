@@ -7,8 +7,8 @@ import pytest
 
 from murmurate.attacks.membership import absence, auc, shadow_membership
 from murmurate.errors import ParameterError
-from murmurate.mechanisms.plausible.exact import measured
 from murmurate.mechanisms.plausible.model import DayModel
+from murmurate.mechanisms.plausible.statistics import measured
 from murmurate.noise import seeded
 from plausible_days import GRID, made_days
 

@@ -8,9 +8,9 @@ import pytest
 from murmurate.core.guarantee import NoGuarantee
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.dp_ani import DPANI
-from murmurate.mechanisms.dp_ani.ends import moved_ends
-from murmurate.mechanisms.dp_ani.ranges import adaptive_radii, fixed_radii, links_within, radii_of
 from murmurate.noise import seeded
+from murmurate.papers.dp_ani.ends import moved_ends
+from murmurate.papers.dp_ani.ranges import adaptive_radii, fixed_radii, links_within, radii_of
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows
 from road_town import grid_town

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from murmurate.judging.review import evaluate
-from murmurate.mechanisms.plausible.baselines import uniform_iid
 from murmurate.mechanisms.plausible.model import as_trips
 from murmurate.metrics import METRICS, measure
 from murmurate.metrics.compare import compare
@@ -20,6 +19,7 @@ from murmurate.metrics.semantics import (
     visit_divergence,
     visit_relative_error,
 )
+from murmurate.papers.plausible.baselines import uniform_iid
 from plausible_days import GRID, made_days, trips_of
 
 NAMES = [name for name in METRICS if name.startswith("day_")]

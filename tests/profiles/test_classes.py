@@ -8,8 +8,9 @@ from sklearn.metrics import adjusted_mutual_info_score
 
 import murmurate as mm
 from murmurate.errors import InputError
+from murmurate.papers.plausible.agreement import agreement
 from murmurate.profiles import classes
-from murmurate.profiles.classes import agreement, location_graph, separation, usage_classes
+from murmurate.profiles.classes import location_graph, separation, usage_classes
 from murmurate.profiles.days import from_array
 from murmurate.profiles.mobility import profiles_of, profiles_of_rows
 from plausible_days import made_days

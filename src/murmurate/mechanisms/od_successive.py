@@ -26,6 +26,7 @@ WHY = (
     "links are removed by exact counts, so that one person's presence decides what others' links are shown; rare links inside "
     "a trip stay, and counts carry no noise. Use road_counts for a network with a guarantee."
 )
+"""Why nothing is promised; part of `NoGuarantee`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,9 @@ class ODSuccessive:
     example: ClassVar[Mapping[str, Any]] = {"space": "road", "k": 2}
 
     space: RoadNetwork
+    """The public road network."""
     k: int = 2
+    """Trips that must have driven a link in that hour for it to stay at the end of a trip."""
     by_day: bool = False
     """Hours of every date apart, instead of hours of the day."""
 
@@ -56,37 +59,36 @@ class ODSuccessive:
             raise ParameterError(f"space must be a road network, road:FILE; got {type(self.space).__name__}.")
 
     def guarantee(self) -> NoGuarantee:
-        """None, and why."""
+        """Return that nothing is promised, and why."""
         return NoGuarantee(why=WHY, unit=Unit(name="trip"))
 
     def statement(self) -> tuple[str, ...]:
-        """What was removed and what is left open."""
+        """Say what was removed and what was not."""
         return (
             f"From both ends of every trip links were removed up to the first that at least {self.k} trips drove in that hour.",
             "Links further inside a trip were kept even where nobody else drove them, and all counts are exact.",
         )
 
     def expected_error(self) -> str:
-        """How much of the network goes."""
+        """Say how much of the network is removed."""
         return (
             "The network gets shorter, by about 30 % for one hour of one day of taxis at k = 2; counts are too low near ends."
         )
 
     def apply(self, private: Trips, rng: Randomness) -> LinkFlows:
-        """The aggregated network of what is left of the trips."""
+        """Count links by hour in the shortened trips."""
         return LinkFlows.of_drives(self.shortened(drives_of(private, self.space)), by_day=self.by_day)
 
     def shortened(self, drives: Drives) -> Drives:
-        """Drives without the rare links at their ends."""
+        """Remove the rare links at the ends of drives."""
         hours = drives.day * 24 + drives.hour if self.by_day else drives.hour
-        hours = hours - hours.min(initial=0)
-        keys = hours * drives.network.n_links + drives.link
-        _, inverse = np.unique(keys, return_inverse=True)
-        return drives.take(_frequent(drives.offsets, np.bincount(inverse)[inverse] if len(keys) else keys, self.k))
+        _, at, count = np.unique(hours * drives.network.n_links + drives.link, return_inverse=True, return_counts=True)
+        return drives.take(_frequent(drives.offsets, count[at], self.k))
 
 
 @njit(cache=True, nogil=True)
 def _frequent(offsets: Integers, count: Integers, k: int) -> NDArray[np.bool_]:
+    """Mark the driven links from the first to the last of each trip that has a count of at least k."""
     keep = np.ones(len(count), dtype=np.bool_)
     for trip in range(len(offsets) - 1):
         low, high = offsets[trip], offsets[trip + 1] - 1

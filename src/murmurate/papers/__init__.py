@@ -1,4 +1,7 @@
-"""What only reproduces publications: their networks and how these are trained. Needs the extra `[papers]`."""
+"""What only reproduces publications: published variants of mechanisms, their baselines, and networks with their training.
+
+Only the networks need the extra `[papers]` (jax).
+"""
 
 from importlib.util import find_spec
 

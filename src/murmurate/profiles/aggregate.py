@@ -1,4 +1,4 @@
-"""The aggregate mobility model: how a population moves, with a stated share of smoothing by distance."""
+"""The aggregate mobility model: visits and transitions of a population, smoothed by distance."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from numpy.typing import NDArray
 from murmurate.core.parameters import share
 from murmurate.core.space import Floats, Integers, Space
 from murmurate.errors import InputError, ParameterError
+from murmurate.spaces.sphere import great_circle_m
 
 MOST_PLACES = 6000
-"""A model is a matrix of places by places; beyond this, take larger cells."""
-
-_NEAREST_KM = 1.0
+"""Most places of a model: each of its three matrices then takes 288 MB."""
 
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """Visits and steps of a population over `places` of a space; every row of steps is a distribution."""
+    """Holds visits and transitions of a population over the places of a space; every row of `steps` is a distribution."""
 
     steps: Floats
     """[from, to]: one step of the day, smoothed."""
     visits: Floats
-    """[place], smoothed a little so that none is impossible."""
+    """[place]: shares of visits, of which 1 % is uniform so that none is zero."""
     counts: Floats
-    """[from, to]: the moves that were seen, so that more people can be added."""
+    """[from, to]: observed transitions, so that more people can be added."""
     visited: Floats
+    """[place]: observed steps."""
     kernel: Floats
-    """[from, to]: the smoothing alone, max(1 km, d)^-2 normalised."""
+    """[from, to]: the smoothing alone; see `distance_kernel`."""
     lat: Floats
     lng: Floats
     smoothing: float
@@ -47,7 +47,11 @@ class Aggregate:
         smoothing: float = 0.05,
         person: Integers | None = None,
     ) -> Aggregate:
-        """From daily traces [row, step]; with `person`, people weigh the same however many days they have."""
+        """Count daily traces [row, step] over the `n_places` places of `space`.
+
+        `smoothing` is the share of the distance kernel in each row. With `person`, the person of each row, people weigh the
+        same however many days they have.
+        """
         share("smoothing", smoothing)
         if n_places > MOST_PLACES:
             raise ParameterError(
@@ -56,8 +60,7 @@ class Aggregate:
         lat, lng = space.centre(np.arange(n_places))
         weight = np.ones(len(place)) if person is None else 1.0 / np.bincount(person)[person]
         counts, visited = _count(place, weight, n_places)
-        kernel = distance_kernel(lat, lng)
-        return cls._from_counts(counts, visited, kernel, lat, lng, smoothing)
+        return cls._from_counts(counts, visited, distance_kernel(lat, lng), lat, lng, smoothing)
 
     @classmethod
     def _from_counts(  # noqa: PLR0917
@@ -72,49 +75,44 @@ class Aggregate:
         return cls(steps, visits, counts, visited, kernel, lat, lng, smoothing)
 
     def with_more(self, place: NDArray[np.int32]) -> Aggregate:
-        """This model with more daily traces added, without starting over."""
+        """Add more daily traces without counting the earlier ones again."""
         counts, visited = _count(place, np.ones(len(place)), len(self.visits))
         return Aggregate._from_counts(
             self.counts + counts, self.visited + visited, self.kernel, self.lat, self.lng, self.smoothing
         )
 
     def log_likelihood(self, place: NDArray[np.int32]) -> Floats:
-        """Of each daily trace [row, step]."""
-        log_step = np.log(self.steps)
-        return self.log_visits()[place[:, 0]] + log_step[place[:, :-1], place[:, 1:]].sum(axis=1)
+        """Return the log-likelihood of each daily trace [row, step]."""
+        return self.log_visits()[place[:, 0]] + np.log(self.steps)[place[:, :-1], place[:, 1:]].sum(axis=1)
 
     def log_steps(self, gap: int) -> Floats:
-        """Logarithm of the probabilities over `gap` steps."""
+        """Return the logarithm of transition probabilities over `gap` steps."""
         return np.log(np.linalg.matrix_power(self.steps, gap))
 
     def log_visits(self) -> Floats:
-        """Logarithm of the visiting probabilities."""
+        """Return the logarithm of the visiting probabilities."""
         return np.log(self.visits)
 
     def distance_m(self, one: NDArray[np.integer], other: NDArray[np.integer]) -> Floats:
-        """Metres between places."""
-        from murmurate.spaces.sphere import great_circle_m
-
+        """Return metres between places."""
         return great_circle_m(self.lat[one], self.lng[one], self.lat[other], self.lng[other])
 
 
 def distance_kernel(lat: Floats, lng: Floats) -> Floats:
-    """[from, to]: max(1 km, d)^-2, rows normalised."""
+    """Return [from, to], max(1 km, distance)^-2 with normalised rows."""
     return _kernel(tuple(lat.tolist()), tuple(lng.tolist())).copy()
 
 
 @lru_cache(maxsize=2)
 def _kernel(lat: tuple[float, ...], lng: tuple[float, ...]) -> Floats:
-    from murmurate.spaces.sphere import great_circle_m
-
     y, x = np.array(lat), np.array(lng)
-    far_km = great_circle_m(y[:, None], x[:, None], y[None, :], x[None, :]) / 1000
-    kernel = np.maximum(_NEAREST_KM, far_km) ** -2.0
+    kernel = np.maximum(1.0, great_circle_m(y[:, None], x[:, None], y, x) / 1000) ** -2.0
     return kernel / kernel.sum(axis=1, keepdims=True)
 
 
 @njit(cache=True)
 def _count(place: NDArray[np.int32], weight: Floats, n_places: int) -> tuple[Floats, Floats]:
+    """Count transitions and visited steps, each row by its weight."""
     counts = np.zeros((n_places, n_places))
     visited = np.zeros(n_places)
     for row in range(len(place)):

@@ -1,4 +1,4 @@
-"""Usage classes: places that different people use in the same way, found by mapping everybody's places onto everybody's."""
+"""Usage classes: places that different people use alike, found by mapping the places of each person onto those of others."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from murmurate import engine
 from murmurate.core.parameters import one_of, whole
@@ -21,15 +22,15 @@ from murmurate.profiles.mobility import Profiles
 Level = Literal["visits", "moves"]
 
 CRITERION = (5, 8, 12, 16, 20, 25, 30, 40)
-"""Numbers of classes tried where none is given."""
+"""Numbers of classes tried where none is given; set by hand around the paper's 20."""
 
 PAIRS_AT_ONCE = 2_000_000
-"""All pairs of many people are compared so many at a time: a list of them would not fit into memory."""
+"""Pairs of people compared at a time, 32 MB of pair numbers: a list of all pairs of many people would not fit into memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class LocationGraph:
-    """How often, and by how similar people, two places were mapped onto each other."""
+    """Holds how often, and by how similar people, two places were mapped onto each other."""
 
     place: Integers
     """Places that anybody visits, ascending; the graph is over positions in it."""
@@ -40,7 +41,7 @@ class LocationGraph:
     n_pairs: int
 
     def merged(self, more: LocationGraph) -> LocationGraph:
-        """This graph with the pairs of another one added, such as those of people who came later."""
+        """Add the pairs of another graph, such as those of people who came later."""
         place = np.union1d(self.place, more.place)
         weight, chances = np.zeros((2, len(place), len(place)))
         for part in (self, more):
@@ -59,9 +60,11 @@ def location_graph(
     seed: int = 0,
     workers: int = 1,
 ) -> LocationGraph:
-    """The graph over all ordered pairs of people; `first` leaves out pairs among the people before it (a graph's update).
+    """Map the places of all ordered pairs of people onto each other and add up which places meet.
 
-    With `most_pairs`, that many pairs are drawn at random instead: weights are then an estimate up to a common factor.
+    `level` maps by visits alone or by visits and moves. `first` leaves out pairs among the people before it, for updates of a
+    graph. With `most_pairs`, that many pairs are drawn at random (by `seed`) instead: weights are then an estimate up to a
+    common factor. `workers` processes share the work.
     """
     one_of("level", level, ("visits", "moves"))
     people = profiles.n_people
@@ -81,8 +84,7 @@ def location_graph(
         parts = list(pairwise(bounds))
     visited = np.unique(profiles.place)
     work = partial(_part, profiles, visited, level, seed, first)
-    weight = np.zeros((len(visited), len(visited)))
-    chances = np.zeros_like(weight)
+    weight, chances = np.zeros((2, len(visited), len(visited)))
     for joined, possible in engine.map(work, parts, workers=workers):
         weight += joined
         chances += possible
@@ -92,7 +94,7 @@ def location_graph(
 def _part(  # noqa: PLR0917
     profiles: Profiles, visited: Integers, level: Level, seed: int, first: int, part: Integers | tuple[int, int]
 ) -> tuple[Floats, Floats]:
-    """Some pairs: given ones, or everybody with each of a range of people."""
+    """Map some pairs: given ones, or everybody with each of a range of people."""
     if isinstance(part, tuple):
         u, v = (axis.ravel() for axis in np.mgrid[part[0] : part[1], 0 : profiles.n_people])
         pairs = np.column_stack([u, v])[(u != v) & (np.maximum(u, v) >= first)]
@@ -178,7 +180,7 @@ def _add(  # noqa: PLR0917
 
 
 def usage_classes(graph: LocationGraph, *, n_classes: int = 0, seed: int = 0) -> NDArray[np.int64]:
-    """The class of each place of the graph; 0 chooses the number by the paper's criterion among `CRITERION`."""
+    """Cluster the places of a graph; `n_classes` of 0 chooses the number by the paper's criterion among `CRITERION`."""
     whole("n_classes", n_classes, at_least=0)
     size = len(graph.place)
     if size < 2:
@@ -194,7 +196,7 @@ def usage_classes(graph: LocationGraph, *, n_classes: int = 0, seed: int = 0) ->
 
 
 def separation(affinity: Floats, classes: Integers) -> float:
-    """The paper's criterion: mean similarity within classes over mean similarity between them."""
+    """Return the paper's criterion: mean similarity within classes over mean similarity between them."""
     same = classes[:, None] == classes[None, :]
     np.fill_diagonal(same, False)
     apart = classes[:, None] != classes[None, :]
@@ -204,9 +206,7 @@ def separation(affinity: Floats, classes: Integers) -> float:
 
 
 def _spectrum(affinity: Floats, n: int) -> Floats:
-    """Leading eigenvectors of the normalised affinity: raw k-means on rows of the graph leaves classes of one place."""
-    from scipy.linalg import eigh
-
+    """Return leading eigenvectors of the normalised affinity; k-means on its raw rows makes classes of one place."""
     degree = affinity.sum(axis=1)
     scale = 1 / np.sqrt(np.maximum(degree, np.median(degree) * 0.05 + 1e-12))
     normal = affinity * scale[:, None] * scale[None, :]
@@ -216,7 +216,7 @@ def _spectrum(affinity: Floats, n: int) -> Floats:
 
 
 def _cluster(vectors: Floats, n: int, seed: int) -> NDArray[np.int64]:
-    """k-means on the first n eigenvectors, rows of unit length, best of several starts."""
+    """Cluster rows of the first n eigenvectors, of unit length, by k-means; best of eight starts."""
     points = vectors[:, :n]
     points = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
     generator = np.random.default_rng(seed)
@@ -240,7 +240,7 @@ def _cluster(vectors: Floats, n: int, seed: int) -> NDArray[np.int64]:
 
 
 def _spread(points: Floats, n: int, generator: np.random.Generator) -> Floats:
-    """Starting centres that lie apart (k-means++)."""
+    """Choose starting centres that lie apart (k-means++)."""
     centres = [points[generator.integers(len(points))]]
     far = ((points - centres[0]) ** 2).sum(axis=1)
     for _ in range(n - 1):
@@ -249,28 +249,3 @@ def _spread(points: Floats, n: int, generator: np.random.Generator) -> Floats:
         centres.append(points[at])
         far = np.minimum(far, ((points - points[at]) ** 2).sum(axis=1))
     return np.array(centres)
-
-
-def agreement(one: NDArray[np.integer], other: NDArray[np.integer]) -> float:
-    """Adjusted mutual information of two labellings: 1 for the same, 0 for what chance gives."""
-    from scipy.special import gammaln
-
-    a, b = np.unique(one, return_inverse=True)[1], np.unique(other, return_inverse=True)[1]
-    table = np.zeros((a.max() + 1, b.max() + 1))
-    np.add.at(table, (a, b), 1)
-    n = table.sum()
-    rows, columns = table.sum(axis=1), table.sum(axis=0)
-    entropy = [-(part[part > 0] / n * np.log(part[part > 0] / n)).sum() for part in (rows, columns)]
-    there = table > 0
-    mutual = (table[there] / n * np.log(n * table[there] / np.outer(rows, columns)[there])).sum()
-    expected = 0.0
-    for x in rows:
-        for y in columns:
-            k = np.arange(max(1, x + y - n), min(x, y) + 1)
-            log_p = (
-                gammaln(x + 1) + gammaln(y + 1) + gammaln(n - x + 1) + gammaln(n - y + 1) - gammaln(n + 1)
-                - gammaln(k + 1) - gammaln(x - k + 1) - gammaln(y - k + 1) - gammaln(n - x - y + k + 1)
-            )  # fmt: skip
-            expected += (k / n * np.log(n * k / (x * y)) * np.exp(log_p)).sum()
-    largest = (entropy[0] + entropy[1]) / 2
-    return float((mutual - expected) / (largest - expected)) if abs(largest - expected) > 1e-12 else 1.0

@@ -1,8 +1,8 @@
-"""Daily traces: any trips as person-days of equal steps over a public set of places, gaps filled where a stay explains them."""
+"""Daily traces: trips as person-days of equal steps over a public set of places, gaps filled where a stay explains them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -14,20 +14,20 @@ from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.core.space import Floats, Integers, Space
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
+from murmurate.profiles import Places
 from murmurate.profiles.filling import gibbs_fill
 from murmurate.spaces.sphere import great_circle_m
 
 STEPS = 72
-"""Steps of 20 minutes."""
+"""Steps of a day by default, of 20 minutes each, as in the publications compared with."""
 
 DAY_US = 86_400_000_000
-
-Places = NDArray[np.int32]
+"""Microseconds of a day, the unit of `Trips.time_us`."""
 
 
 @dataclass(frozen=True, eq=False)
 class DailyTraces:
-    """Where each person was at each step of each kept day; people without a kept day do not appear."""
+    """Holds where each person was at each step of each kept day; people without a kept day do not appear."""
 
     person: Integers
     """Position of the person among the trips' `user_ids`, one for each row, ascending."""
@@ -61,24 +61,20 @@ class DailyTraces:
 
     @property
     def people(self) -> Integers:
-        """The people there are, ascending."""
+        """Return the people with a kept day, ascending."""
         return np.unique(self.person)
 
     def take(self, rows: NDArray[np.bool_] | Integers) -> DailyTraces:
-        """The person-days at these positions, or where a mask holds."""
-        parts = {name: getattr(self, name)[rows] for name in ("person", "day", "place", "coverage")}
-        return replace(self, **parts)
+        """Return the person-days at these positions, or where a mask holds."""
+        return DailyTraces(self.person[rows], self.day[rows], self.place[rows], self.coverage[rows], self.n_places)
 
     def nth_days(self, n: int) -> DailyTraces:
-        """The n-th kept day (0, 1, ...) of everyone who has that many."""
-        first = np.r_[True, self.person[1:] != self.person[:-1]] if self.n_days else np.zeros(0, dtype=bool)
-        starts = np.flatnonzero(first)
-        rank = np.arange(self.n_days) - np.repeat(starts, np.diff(np.r_[starts, self.n_days]))
-        return self.take(rank == n)
+        """Return the n-th kept day (0, 1, ...) of everyone who has that many."""
+        return self.take(np.arange(self.n_days) - np.searchsorted(self.person, self.person) == n)
 
 
 def from_array(place: NDArray[np.integer], n_places: int) -> DailyTraces:
-    """Daily traces of [person, day, step] places that are known already, such as the built-in city's."""
+    """Make daily traces of [person, day, step] places that are known already, such as the built-in city's."""
     people, days, steps = place.shape
     return DailyTraces(
         person=np.repeat(np.arange(people, dtype=np.int64), days),
@@ -102,12 +98,12 @@ def daily_traces(
     fill: Literal["hold", "gibbs"] = "hold",
     seed: int = 0,
 ) -> DailyTraces:
-    """Person-days of `steps` equal steps; the place of a step is where the person was last seen before its middle.
+    """Cut trips into person-days of `steps` equal steps over the `n_places` places of `space`.
 
-    A gap is known where it is a pause of at most `max_pause_h`, or a stay: both its ends lie within `stay_m` of each other
-    and at most `max_stay_h` apart. Days with less than `min_coverage` of known steps are left out, each person's by their
-    own points alone. Other holes take the nearer end of the gap; with fill="gibbs" they are drawn from how the person moved
-    elsewhere.
+    The place of a step is where the person was last seen before its middle. A gap is known where it is a pause of at most
+    `max_pause_h`, or a stay: both its ends lie within `stay_m` of each other and at most `max_stay_h` apart. Days with less
+    than `min_coverage` of known steps are dropped, each person's by their own points alone. Other holes take the nearer end
+    of the gap; with fill="gibbs" they are drawn (by `seed`) from how the person moved elsewhere.
     """
     whole("steps", steps, at_least=2, at_most=1440)
     share("min_coverage", min_coverage, closed=True)
@@ -152,7 +148,7 @@ def daily_traces(
 def _surrounding(
     seen_us: Integers, first: Integers, of_person: Integers, midnight_us: Integers, middle: Integers
 ) -> tuple[Integers, Integers]:
-    """The last point at or before each step's middle (-1: none of this person) and the first one after (len: none)."""
+    """Find the last point at or before each step's middle (-1: none of this person) and the first one after (len: none)."""
     before = np.empty((len(of_person), len(middle)), dtype=np.int64)
     after = np.empty_like(before)
     for row in range(len(of_person)):
@@ -168,7 +164,7 @@ def _surrounding(
 
 @njit(cache=True)
 def _fill_outside(place: Places) -> Places:
-    """Steps outside the space take the place before them, or the first one after."""
+    """Fill steps outside the space with the place before them, or the first one after."""
     steps = place.shape[1]
     for row in range(len(place)):
         last = -1

@@ -1,4 +1,4 @@
-"""Missing steps drawn by Gibbs sampling: from how the same person moved where they were seen."""
+"""Draw missing steps by Gibbs sampling from how the same person moved where they were seen."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from numpy.typing import NDArray
 
 from murmurate.core.parameters import whole
 from murmurate.core.space import Floats, Integers
-
-Places = NDArray[np.int32]
+from murmurate.profiles import Places
 
 SWEEPS = 20
-_STAY = 2.0
-"""Moves a person is taken to have made from each place to itself before any was seen: people stay."""
-_ANY = 0.02
-"""The same to any other of their places."""
+"""Times all missing steps are drawn again; set by hand."""
+
+PRIOR_STAYS = 2.0
+"""Prior count of a person's transitions from each place to itself; set by hand, high because people stay."""
+
+PRIOR_MOVES = 0.02
+"""Prior count of transitions from each place to any other of the person's places; set by hand."""
 
 
 def gibbs_fill(place: Places, known: NDArray[np.bool_], person: Integers, *, sweeps: int = SWEEPS, seed: int = 0) -> Places:
-    """The days [row, step] with each step that is not `known` drawn anew, given its neighbours and the person's own moves.
+    """Draw each step of the days [row, step] that is not `known`, given its neighbours and the person's own moves.
 
     Moves are counted again after every sweep, drawn steps included, as in Shokri et al. 2011. Nobody's days are used for
     anybody else's, so that the bound on what one person adds to a statistic stays as it was.
@@ -33,6 +35,7 @@ def gibbs_fill(place: Places, known: NDArray[np.bool_], person: Integers, *, swe
 
 @njit(cache=True)
 def _fill(place: Places, known: NDArray[np.bool_], bounds: Integers, sweeps: int, generator: np.random.Generator) -> None:
+    """Fill in place, person by person."""
     steps = place.shape[1]
     for person in range(len(bounds) - 1):
         first, last = bounds[person], bounds[person + 1]
@@ -46,9 +49,9 @@ def _fill(place: Places, known: NDArray[np.bool_], bounds: Integers, sweeps: int
                 at[row, step] = np.searchsorted(own, place[first + row, step])
         weight: Floats = np.empty(size)
         for _ in range(sweeps):
-            moves = np.full((size, size), _ANY)
+            moves = np.full((size, size), PRIOR_MOVES)
             for k in range(size):
-                moves[k, k] = _STAY
+                moves[k, k] = PRIOR_STAYS
             for row in range(last - first):
                 for step in range(1, steps):
                     moves[at[row, step - 1], at[row, step]] += 1.0

@@ -1,4 +1,4 @@
-"""The best relabelling of one person's places as another's: by visits exactly, by visits and moves through local search."""
+"""Map the places of one person onto those of another: by visits exactly, by visits and moves through local search."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from murmurate.core.space import Floats, Integers
 
 STARTS = 3
-"""Random starts of the local search beside the mapping by visits."""
+"""Random starts of the local search beside the mapping by visits; set by hand."""
 
 
 @njit(cache=True, nogil=True)
 def gains(visit: Floats, share: Floats, other: Floats) -> Floats:
-    """[place of u, place of v]: what mapping one to the other adds to eq. (10)."""
+    """Return [place of u, place of v], what mapping one to the other adds to eq. (10)."""
     out = np.zeros((len(visit), len(other)))
     for r in range(len(visit)):
         for s in range(len(other)):
@@ -25,7 +25,7 @@ def gains(visit: Floats, share: Floats, other: Floats) -> Floats:
 
 @njit(cache=True, nogil=True)
 def assign(gain: Floats) -> Integers:
-    """The assignment of the highest total gain: for each row its column, -1 where rows outnumber columns.
+    """Find the assignment of the highest total gain: for each row its column, -1 where rows outnumber columns.
 
     Shortest augmenting paths with potentials, as in the Hungarian method.
     """
@@ -38,7 +38,7 @@ def assign(gain: Floats) -> Integers:
         return rows
     row_price, column_price = np.zeros(n + 1), np.zeros(m + 1)
     holder = np.zeros(m + 1, dtype=np.int64)
-    way = np.zeros(m + 1, dtype=np.int64)
+    came = np.zeros(m + 1, dtype=np.int64)
     for row in range(1, n + 1):
         holder[0] = row
         column = 0
@@ -51,7 +51,7 @@ def assign(gain: Floats) -> Integers:
                 if not used[j]:
                     reduced = -gain[current - 1, j - 1] - row_price[current] - column_price[j]
                     if reduced < least[j]:
-                        least[j], way[j] = reduced, column
+                        least[j], came[j] = reduced, column
                     if least[j] < delta:
                         delta, following = least[j], j
             for j in range(m + 1):
@@ -64,7 +64,7 @@ def assign(gain: Floats) -> Integers:
             if holder[column] == 0:
                 break
         while column:
-            before = way[column]
+            before = came[column]
             holder[column] = holder[before]
             column = before
     rows = np.full(n, -1, dtype=np.int64)
@@ -93,7 +93,7 @@ def search(  # noqa: PLR0917
     starts: int,
     generator: np.random.Generator,
 ) -> tuple[float, Integers]:
-    """Eq. (11) under one mapping, by swaps from several starts: the similarity, and for each place of u that of v."""
+    """Maximise eq. (11) over mappings by swaps from several starts; returns the similarity and each place of u's image."""
     n, m = len(visit), len(other_visit)
     slots = max(n, m)
     pairs = periods * periods
@@ -172,7 +172,7 @@ def _swap(  # noqa: PLR0917
     entry: Floats,
     theirs: NDArray[np.float64],
 ) -> float:
-    """Swap the images of two places; the change of the similarity, over the moves they take part in."""
+    """Swap the images of two places and return the change of the similarity, over the moves they take part in."""
     change = 0.0
     for sign in (-1.0, 1.0):
         for place in (one, two):

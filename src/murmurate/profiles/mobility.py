@@ -1,4 +1,4 @@
-"""Mobility profiles: where a person is in each period of the day, and how they move on, sparse and over their own places."""
+"""Mobility profiles: where a person is in each period of the day and where they go next, sparse, over their own places."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from murmurate.profiles.days import DailyTraces
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
-    """Profiles of many people; person u owns places `place_at[u]:place_at[u + 1]` and rows `row_at[u]:row_at[u + 1]`."""
+    """Holds profiles of many people; person u owns places `place_at[u]:place_at[u + 1]`, rows `row_at[u]:row_at[u + 1]`."""
 
     n_places: int
     periods: int
@@ -48,22 +48,21 @@ class Profiles:
 
 
 def profiles_of(days: DailyTraces, *, periods: int = 4) -> Profiles:
-    """One profile for each person, over all their days."""
-    bounds = np.r_[np.flatnonzero(np.r_[True, days.person[1:] != days.person[:-1]]), days.n_days] if days.n_days else [0]
-    return profiles_of_rows(days.place, np.asarray(bounds, dtype=np.int64), days.n_places, periods=periods)
+    """Make one profile for each person, over all their days."""
+    bounds = np.r_[np.searchsorted(days.person, days.people), days.n_days]
+    return profiles_of_rows(days.place, bounds, days.n_places, periods=periods)
 
 
 def profiles_of_rows(place: NDArray[np.int32], bounds: Integers, n_places: int, *, periods: int = 4) -> Profiles:
-    """Profiles of groups of rows; group g is the rows bounds[g]:bounds[g + 1]."""
+    """Make profiles of groups of rows; group g is the rows bounds[g]:bounds[g + 1]."""
     whole("periods", periods, at_most=24)
     if len(bounds) < 2:
         raise InputError("profiles need at least one person with a daily trace; got none.")
-    parts = _profile_all(place, bounds, periods)
-    return Profiles(n_places, periods, *parts)
+    return Profiles(n_places, periods, *_profile_all(place, bounds, periods))
 
 
 def joined(one: Profiles, two: Profiles) -> Profiles:
-    """The people of both, one after the other: adding people never means starting over."""
+    """Return the people of both, one after the other, so that adding people never means starting over."""
     if (one.n_places, one.periods) != (two.n_places, two.periods):
         raise InputError("only profiles over the same places and periods can be joined.")
     shifted = {
@@ -83,6 +82,7 @@ def joined(one: Profiles, two: Profiles) -> Profiles:
 
 @njit(cache=True)
 def _profile_all(place: NDArray[np.int32], bounds: Integers, periods: int):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    """Return the arrays of `Profiles` in their order."""
     people, steps = len(bounds) - 1, place.shape[1]
     place_at = np.zeros(people + 1, dtype=np.int64)
     size = 0

@@ -1,4 +1,4 @@
-"""How alike two profiles are: geographically (the same places) and semantically (some relabelling of places).
+"""Similarity of two profiles: geographic (the same places) and semantic (under some mapping of places).
 
 All are asymmetric: the first profile says how much each place, period and move matters. Identical profiles give 1.
 """
@@ -13,7 +13,7 @@ from murmurate.profiles.mobility import Profiles
 
 
 def geographic(one: Profiles, two: Profiles) -> Floats:
-    """[u, v]: eq. (7), the share of u's moves that v would make too (Hamming distance, closed form)."""
+    """Return [u, v], eq. (7): the share of u's moves that v would make too (Hamming distance, closed form)."""
     return _geographic(
         one.place_at, one.place, one.row_at, one.row_key, one.row_weight, one.entry_at, one.entry_to, one.entry,
         two.place_at, two.place, two.row_at, two.row_key, two.entry_at, two.entry_to, two.entry, one.periods,
@@ -21,7 +21,7 @@ def geographic(one: Profiles, two: Profiles) -> Floats:
 
 
 def semantic_visits(one: Profiles, two: Profiles) -> Floats:
-    """[u, v]: eq. (10) exactly, the best mapping of each period apart: sorted visits paired in order need no solver."""
+    """Return [u, v], eq. (10) exactly, with the best mapping of each period: sorted visits paired in order need no solver."""
     return _semantic_visits(one.sorted_at, one.sorted_visit, one.period_share, two.sorted_at, two.sorted_visit, one.periods)
 
 

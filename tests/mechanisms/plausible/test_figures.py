@@ -12,13 +12,13 @@ from murmurate.attacks.localise_hmm import decode_viterbi
 from murmurate.attacks.localise_pool import localise_pool
 from murmurate.core.trips import Trips
 from murmurate.mechanisms.plausible import Plausible
-from murmurate.mechanisms.plausible.baselines import aggregate_iid, uniform_iid, walk_user
-from murmurate.mechanisms.plausible.exact import measured
 from murmurate.mechanisms.plausible.model import DayModel
 from murmurate.mechanisms.plausible.patterns import label_days
-from murmurate.mechanisms.plausible.published import fill_pool, learn
+from murmurate.mechanisms.plausible.statistics import measured
 from murmurate.metrics.semantics import visit_divergence, visit_relative_error
 from murmurate.noise import seeded
+from murmurate.papers.plausible.baselines import aggregate_iid, uniform_iid, walk_user
+from murmurate.papers.plausible.published import fill_pool, learn
 from murmurate.profiles.aggregate import Aggregate
 from murmurate.profiles.days import daily_traces
 from murmurate.spaces.grid import Grid

@@ -12,11 +12,10 @@ from murmurate.core.parameters import public_parameters
 from murmurate.errors import GuaranteeRefused, InputError, ParameterError
 from murmurate.mechanisms import build
 from murmurate.mechanisms.plausible import Plausible
-from murmurate.mechanisms.plausible.exact import measured
 from murmurate.mechanisms.plausible.library import BUILT_IN, FEWEST, LibraryRhythm, PatternLibrary, fit_library
 from murmurate.mechanisms.plausible.model import DayModel
 from murmurate.mechanisms.plausible.patterns import KINDS, kinds_of, label_days
-from murmurate.mechanisms.plausible.statistics import LIBRARY_SHARES
+from murmurate.mechanisms.plausible.statistics import LIBRARY_SHARES, measured
 from murmurate.noise import seeded
 from plausible_days import GRID, made_days, trips_of
 

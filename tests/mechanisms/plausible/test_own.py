@@ -11,10 +11,10 @@ from murmurate.asking.rounds import fitted
 from murmurate.core.guarantee import DP
 from murmurate.errors import ContractBroken, InputError, ParameterError
 from murmurate.mechanisms.plausible import Plausible
-from murmurate.mechanisms.plausible.exact import measured
 from murmurate.mechanisms.plausible.model import DayModel
 from murmurate.mechanisms.plausible.patterns import label_days
 from murmurate.mechanisms.plausible.placing import expected_counts
+from murmurate.mechanisms.plausible.statistics import measured
 from murmurate.noise import seeded
 from plausible_days import GRID, made_days, trips_of
 

@@ -10,7 +10,6 @@ from asked import privacy_used
 from murmurate.asking import Budget, Table
 from murmurate.attacks.audit import audit
 from murmurate.mechanisms.plausible import Plausible
-from murmurate.mechanisms.plausible.exact import exact_sums, measured
 from murmurate.mechanisms.plausible.library import BUILT_IN
 from murmurate.mechanisms.plausible.patterns import MAIN, TRAITS, label_days
 from murmurate.mechanisms.plausible.statistics import (
@@ -18,7 +17,9 @@ from murmurate.mechanisms.plausible.statistics import (
     SHARES,
     UNIT,
     contributions,
+    exact_sums,
     laplace_scale,
+    measured,
     regions_of,
     tables_of,
 )

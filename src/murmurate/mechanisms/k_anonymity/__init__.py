@@ -1,4 +1,4 @@
-"""k_anonymity: trips move in company, every one within a radius of k - 1 others at every moment."""
+"""k_anonymity: every trip stays within a radius of k - 1 others at every moment."""
 
 from murmurate.mechanisms.k_anonymity.mechanism import KAnonymousTrips
 

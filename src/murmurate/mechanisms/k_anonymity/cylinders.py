@@ -1,4 +1,4 @@
-"""Moving: every trip of a group takes its pivot's times, and as little of a way as brings it into the cylinder."""
+"""Move every trip of a group to its pivot's times, and no farther than needed into their common cylinder."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from murmurate.core.space import Floats, Integers
 from murmurate.spaces.sphere import METRES_PER_DEGREE, step_m
 
 ROUNDING_M = 0.2
-"""Kept free for rounding to microdegrees, of a place and of the middle."""
+"""Metres kept free for rounding of a place and of the middle to microdegrees, at most 0.08 m each."""
 
 Tracks = tuple[Integers, Floats, Floats, Floats]
 """Offsets, seconds, latitudes and longitudes."""
 
 
 def sizes(offsets: Integers, member: Integers, pivots: Integers) -> Integers:
-    """Points of each released trip: those of its pivot; none for trash."""
+    """Return the number of points of each released trip: those of its pivot; none for trash."""
     of_pivot = np.diff(offsets)[pivots]
     return np.where(member >= 0, of_pivot[member], 0) if len(pivots) else np.zeros(len(member), dtype=np.int64)
 
 
 @njit(cache=True, nogil=True)
 def move(tracks: Tracks, member: Integers, pivots: Integers, out_offsets: Integers, reach_m: float) -> tuple[Floats, Floats]:
-    """Latitudes and longitudes of the released trips, trip by trip as `out_offsets` tells.
+    """Return latitudes and longitudes of the released trips; trip k is out_offsets[k]:out_offsets[k + 1].
 
     At each of the pivot's times a member stands where it was at the same share of its own duration. The middle of the group
     is the mean of these places; who is farther from it than `reach_m` moves straight towards it, and no farther than needed.
@@ -53,7 +53,7 @@ def move(tracks: Tracks, member: Integers, pivots: Integers, out_offsets: Intege
 
 @njit(cache=True, nogil=True)
 def _at_share(tracks: Tracks, trip: int, share: float, near_lng: float) -> tuple[float, float]:
-    """Where a trip was at a share of its duration; the longitude written within half a turn of another one."""
+    """Return where a trip was at a share of its duration, with the longitude within half a turn of another one."""
     offsets, time_s, lat, lng = tracks
     first, last = offsets[trip], offsets[trip + 1] - 1
     when = time_s[first] + (time_s[last] - time_s[first]) * share
@@ -89,7 +89,7 @@ def _gather(group: Integers, lat: Floats, lng: Floats, reach_m: float) -> None:
 
 @njit(cache=True, nogil=True)
 def _half_turn(degrees: float) -> float:
-    """Degrees within -180 and 180; untouched where they are."""
+    """Wrap degrees to -180 ... 180; unchanged where they are."""
     if -180.0 <= degrees <= 180.0:
         return degrees
     return (degrees + 180.0) % 360.0 - 180.0

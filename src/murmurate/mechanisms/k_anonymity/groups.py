@@ -1,4 +1,4 @@
-"""Grouping: which trips move in company; greedy, with a trash bin of bounded share."""
+"""Group trips greedily around pivots; trips that fit no group go to the trash."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from murmurate.core.space import Floats, Integers
 from murmurate.spaces.sphere import EARTH_RADIUS_M
 
 MOMENTS = 16
-"""Places of each trip, at equal shares of its duration, that two trips are compared by."""
+"""Places of each trip, at equal shares of its duration, that two trips are compared by; set by hand."""
 
-TRASH, LEFT = -1, -2
+TRASH, UNGROUPED = -1, -2
+"""Group numbers of trips that are dropped, and of trips that have no group yet."""
 
 
 class Shapes(NamedTuple):
-    """What trips are compared by."""
+    """Holds what trips are compared by."""
 
     place_m: Floats
     """[trip, moment, 3]: metres from the middle of the Earth, so that no map is needed."""
@@ -28,27 +29,16 @@ class Shapes(NamedTuple):
 
 
 def shapes(offsets: Integers, time_s: Floats, lat: Floats, lng: Floats, person: Integers) -> Shapes:
-    """The trips at equal shares of their durations: a trip an hour later, or slower, has the same places."""
+    """Return places of trips at equal shares of their durations: a trip an hour later, or slower, has the same."""
     phi, lam = np.radians(lat), np.radians(lng)
     xyz = np.column_stack([np.cos(phi) * np.cos(lam), np.cos(phi) * np.sin(lam), np.sin(phi)]) * EARTH_RADIUS_M
     places = _at_equal_shares(offsets, time_s, xyz)
     return Shapes(places, time_s[offsets[:-1]], time_s[offsets[1:] - 1], person)
 
 
-def group(
-    these: Shapes, *, k: int, most_apart_m: float, time_cost_m_per_s: float, order: Integers
-) -> tuple[Integers, Integers]:
-    """The group of each trip (-1: trash) and the pivot of each group, when no trip may be farther from its pivot.
-
-    Pivots are tried in `order`; one with fewer than k - 1 free trips of other people near enough is put aside, and joins the
-    nearest group at the end.
-    """
-    free = order.copy()
-    return _group(these, k, most_apart_m, time_cost_m_per_s, order, free)
-
-
 @njit(cache=True, nogil=True)
 def _at_equal_shares(offsets, time_s, xyz):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Interpolate [trip, moment, axis] places."""
     n = len(offsets) - 1
     out = np.empty((n, MOMENTS, 3))
     for trip in range(n):
@@ -68,7 +58,10 @@ def _at_equal_shares(offsets, time_s, xyz):  # type: ignore[no-untyped-def]  # n
 
 @njit(cache=True, nogil=True)
 def _apart_m(these, one, other, limit, time_cost):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Mean metres between two trips at equal shares of their durations, plus what their times differ; infinity beyond limit."""
+    """Return mean metres between two trips at equal shares of their durations, plus the cost of different times.
+
+    Infinity beyond `limit`.
+    """
     place = these.place_m
     total = (
         time_cost
@@ -86,15 +79,21 @@ def _apart_m(these, one, other, limit, time_cost):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
-def _group(these, k, most_apart, time_cost, order, free):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0917
+def group(these: Shapes, k: int, most_apart_m: float, time_cost_m_per_s: float, order: Integers) -> tuple[Integers, Integers]:
+    """Return the group of each trip (-1: trash) and the pivot of each group; no trip is farther than this from its pivot.
+
+    Pivots are tried in `order`; one with fewer than k - 1 free trips of other people near enough is skipped, and joins the
+    nearest group at the end.
+    """
     n = len(order)
-    member = np.full(n, LEFT, dtype=np.int64)
+    free = order.copy()
+    member = np.full(n, UNGROUPED, dtype=np.int64)
     pivots = np.empty(n // k + 1, dtype=np.int64)
     n_groups, n_free = 0, n
     near, apart = np.empty(n, dtype=np.int64), np.empty(n)
     chosen = np.empty(k, dtype=np.int64)
     for pivot in order:
-        if member[pivot] != LEFT:
+        if member[pivot] != UNGROUPED:
             continue
         found, kept = 0, 0
         for at in range(n_free):
@@ -104,7 +103,7 @@ def _group(these, k, most_apart, time_cost, order, free):  # type: ignore[no-unt
             free[kept] = trip  # grouped trips drop out of the list on the way
             kept += 1
             if these.person[trip] != these.person[pivot]:
-                metres = _apart_m(these, pivot, trip, most_apart, time_cost)
+                metres = _apart_m(these, pivot, trip, most_apart_m, time_cost_m_per_s)
                 if metres < math.inf:
                     near[found], apart[found] = trip, metres
                     found += 1
@@ -129,10 +128,10 @@ def _group(these, k, most_apart, time_cost, order, free):  # type: ignore[no-unt
             pivots[n_groups] = pivot
             n_groups += 1
     for trip in range(n):
-        if member[trip] == LEFT:
-            best, nearest = most_apart, TRASH
+        if member[trip] == UNGROUPED:
+            best, nearest = most_apart_m, TRASH
             for one in range(n_groups):
-                metres = _apart_m(these, pivots[one], trip, best, time_cost)
+                metres = _apart_m(these, pivots[one], trip, best, time_cost_m_per_s)
                 if metres <= best:
                     best, nearest = metres, one
             member[trip] = nearest

@@ -1,4 +1,4 @@
-"""The mechanism: parameters, promise, and the search for the narrowest groups that keep the trash bin small."""
+"""The mechanism: parameters, guarantee, and the search for the narrowest groups that keep the trash small."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from murmurate.errors import InputError, ParameterError
 from murmurate.mechanisms.k_anonymity.cylinders import move, sizes
 from murmurate.mechanisms.k_anonymity.groups import Shapes, group, shapes
 
-_WIDER = 1.5
-_WIDEST_M = 5e7
-"""Beyond the diameter of the Earth, with room for times: nothing can be farther apart and still be worth a group."""
+WIDENING = 1.5
+"""Factor by which the width of groups grows until few enough trips are trash; set by hand."""
+
+WIDEST_M = 5e7
+"""Largest finite width of a group, in metres: four diameters of the Earth. Beyond it any trip may join any group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,13 +44,13 @@ class KAnonymousTrips:
     example: ClassVar[Mapping[str, Any]] = {"k": 3, "radius_m": 500.0}
 
     k: int
-    """People in each company, oneself included."""
+    """People in each group, oneself included."""
     radius_m: float
-    """How far two trips of a company may be apart at any moment."""
+    """Largest distance between two trips of a group at any moment, in metres."""
     max_trash: float = 0.1
-    """Largest share of trips that may be left out because nobody moves like them."""
+    """Largest share of trips that may be dropped because nobody moves like them."""
     time_cost_m_per_s: float = 0.1
-    """Metres that a second of difference in start or end weighs when companies are formed: 360 m for an hour."""
+    """Metres that a second of difference in start or end weighs when groups are formed: 360 m for an hour."""
 
     def __post_init__(self) -> None:
         whole("k", self.k, at_least=2, at_most=10**6)
@@ -61,7 +63,7 @@ class KAnonymousTrips:
     # -- the promise -----------------------------------------------------------------------------------------------
 
     def guarantee(self) -> KAnonymity:
-        """Company of k within the radius."""
+        """Return the promise: k people within the radius."""
         return KAnonymity(
             k=self.k,
             radius_m=self.radius_m,
@@ -73,7 +75,7 @@ class KAnonymousTrips:
         )
 
     def statement(self) -> tuple[str, ...]:
-        """What is and is not protected, in plain words."""
+        """Say what is and is not protected."""
         return (
             f"Every released trip starts and ends together with at least {self.k - 1} trips of as many other people, and is "
             f"never farther than {self.radius_m:g} m from any of them.",
@@ -85,7 +87,7 @@ class KAnonymousTrips:
         )
 
     def expected_error(self) -> str:
-        """What is known before the data are read."""
+        """Say what is known before the data are read."""
         return (
             f"Trips of one company end up within {self.radius_m:g} m of each other; how far each must move for that depends on "
             "how alike the trips are, and is not known before they are read."
@@ -94,7 +96,7 @@ class KAnonymousTrips:
     # -- what it does ----------------------------------------------------------------------------------------------
 
     def apply(self, private: Trips, rng: Rng) -> Trips:
-        """Trips in company; the few that nobody resembles are left out."""
+        """Move trips in groups of k people; the few that nobody resembles are dropped."""
         columns = [name for name in ("uid", "tid", *self.emits) if name in private.columns]
         if private.n_points == 0:
             return Trips(private.table.select(columns), time_zone=private.time_zone)
@@ -118,7 +120,7 @@ class KAnonymousTrips:
         return Trips(table, time_zone=private.time_zone)
 
     def _grouped(self, these: Shapes, rng: Rng) -> tuple[Integers, Integers]:
-        """Groups of the least width, in steps of a half, that leaves no more than the allowed share to the trash."""
+        """Find groups of the least width, tried in growing steps, that sends no more than the allowed share to the trash."""
         order = rng.permutation(len(these.start_s))
         most_apart_m = self.radius_m
         while True:
@@ -127,4 +129,4 @@ class KAnonymousTrips:
             )
             if (member < 0).mean() <= self.max_trash or most_apart_m == np.inf:
                 return member, pivots
-            most_apart_m = most_apart_m * _WIDER if most_apart_m < _WIDEST_M else np.inf
+            most_apart_m = most_apart_m * WIDENING if most_apart_m < WIDEST_M else np.inf

@@ -16,11 +16,16 @@ from murmurate.core.trips import Identity, Trips
 from murmurate.errors import ContractBroken, ParameterError
 from murmurate.mechanisms.plausible.library import PatternLibrary, named_library
 from murmurate.mechanisms.plausible.model import DayModel, as_trips
-from murmurate.mechanisms.plausible.published import publish
 from murmurate.mechanisms.plausible.seeded import recombine
 from murmurate.mechanisms.plausible.statistics import LIBRARY_SHARES, SHARES, CountDays, ReadDays, tables_of
 from murmurate.mechanisms.plausible.tested import release_tested, terms
-from murmurate.mechanisms.plausible.words import EXPECTED_ERRORS, LIBRARY_ASSUMPTION, STATEMENTS
+from murmurate.mechanisms.plausible.words import (
+    ASSUMPTIONS,
+    EXPECTED_ERRORS,
+    FILTER_ASSUMPTIONS,
+    LIBRARY_ASSUMPTION,
+    STATEMENTS,
+)
 from murmurate.profiles.days import STEPS, daily_traces
 from murmurate.spaces.grid import Grid
 
@@ -29,7 +34,7 @@ VARIANTS = ("own", "own-seeded", "own-tested", "as_published")
 """Names of the variants, the default first."""
 
 MERGES = ("run", "boundary", "none")
-"""How places of as_published persist, the default first."""
+"""as_published: ways in which places persist past a change of class, the default first."""
 
 MOST_CELLS = 200_000
 """Most cells of a grid: statistics of a finer one would be noise, and take time in proportion."""
@@ -144,7 +149,7 @@ class Plausible:
 
     @property
     def declared_public(self) -> tuple[Identity, ...]:
-        """What the door compares with private data: the library, whose days leave with the model."""
+        """Return what `release()` compares with private data: the library, whose days leave with the model."""
         identity = self.library.identity if isinstance(self.library, PatternLibrary) else None
         return () if identity is None else (identity,)
 
@@ -153,7 +158,7 @@ class Plausible:
     def guarantee(self) -> Guarantee:
         """Return the promise, from the parameters alone."""
         if self.variant == "own":
-            assumptions = (*_ASSUMPTIONS, LIBRARY_ASSUMPTION) if self.library else _ASSUMPTIONS
+            assumptions = (*ASSUMPTIONS, LIBRARY_ASSUMPTION) if self.library else ASSUMPTIONS
             return DP(epsilon=self.epsilon, unit=Unit(name="user"), assumptions=assumptions)
         if self.variant == "own-tested":
             asked = terms(self.epsilon, self.delta, self.n_out)
@@ -162,7 +167,7 @@ class Plausible:
                 delta=self.delta,
                 unit=Unit(name="user"),
                 assumptions=(
-                    *_ASSUMPTIONS,
+                    *ASSUMPTIONS,
                     f"At least {asked.k:,} people, counted with noise, could have been the seed of a day.",
                 ),
             )
@@ -171,7 +176,7 @@ class Plausible:
                 why="each day follows the rhythm of one private day, and places and moves follow exact private counts.",
                 unit=Unit(name="user"),
             )
-        return PlausibleDeniability(k=self.k, delta_d=self.delta_d, unit=Unit(name="user"), assumptions=_FILTER_ASSUMPTIONS)
+        return PlausibleDeniability(k=self.k, delta_d=self.delta_d, unit=Unit(name="user"), assumptions=FILTER_ASSUMPTIONS)
 
     def statement(self) -> tuple[str, ...]:
         """Say what is and is not protected."""
@@ -218,18 +223,9 @@ class Plausible:
         """Make `n_out` synthetic days with a variant that must see all people at once."""
         if self.variant == "own":
             raise ContractBroken("a measured mechanism is handed no trips", "variant own reads noisy tables alone.")
-        make = {"own-seeded": recombine, "own-tested": release_tested, "as_published": publish}[self.variant]
         days = daily_traces(private, self.space, self.space.n_cells, steps=self.steps, min_coverage=self.min_coverage)
+        if self.variant == "as_published":
+            from murmurate.papers.plausible.published import publish as make
+        else:
+            make = recombine if self.variant == "own-seeded" else release_tested
         return as_trips(make(days, self, rng), self.space, private.time_zone)
-
-
-_ASSUMPTIONS = (
-    "The grid, the time zone, the steps of a day, the share of a day that must be covered and the number of released days "
-    "are public choices.",
-    "People are told apart by uid: somebody with two uids is two people to this promise.",
-)
-
-_FILTER_ASSUMPTIONS = (
-    "Usage classes and the aggregate model are computed without noise from the seeds.",
-    "Which fake came from which seed is never written, and an observer does not learn it otherwise.",
-)

@@ -24,13 +24,18 @@ from numpy.typing import NDArray
 from murmurate.core.parameters import one_of, whole
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
+from murmurate.profiles.aggregate import Aggregate
 from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
 
 MAGIC = b"MURMDUM1"
+"""First bytes of a pool file; the digit is the version of the format."""
+
 MOST_TRACES = 1_000_000
+"""Most traces of a pool, about 15 MB as a file; more is no file for a phone."""
+
 MOST_BYTES = 256 * 2**20
-"""A pool file that unpacks to more is refused: it is none, or it is meant to fill the memory."""
+"""Most bytes a pool file may unpack to, so that a crafted file cannot fill the memory."""
 
 Selection = Literal["uniform", "likelihood"]
 
@@ -60,7 +65,10 @@ class Pool:
 
     @classmethod
     def of(cls, released: Trips, *, grid: Grid | None = None) -> Pool:
-        """The pool of a release: every trip must be one day with one point for each step."""
+        """Make the pool of a release, each trip of which must be one day with one point for each step.
+
+        `grid` gives the cells where the trips are not on a grid themselves.
+        """
         grid = grid or (released.space if isinstance(released.space, Grid) else None)
         if grid is None:
             raise ParameterError("a pool needs the grid of its cells; give grid=Grid(...).")
@@ -78,17 +86,17 @@ class Pool:
 
     @property
     def digest(self) -> bytes:
-        """What the file is known by: the same pool, the same choices."""
+        """Return the SHA-256 of the file, from which devices derive their choices."""
         return hashlib.sha256(self._packed).digest()
 
     def save(self, path: str | Path) -> int:
-        """Write the file for phones; its size in bytes (about 15 a trace)."""
+        """Write the file for phones to `path` and return its size in bytes (about 15 a trace)."""
         Path(path).write_bytes(self._packed)
         return len(self._packed)
 
     @classmethod
     def load(cls, path: str | Path) -> Pool:
-        """Read a pool file; anything else, and anything too large, is refused."""
+        """Read the pool file at `path`; anything else, and anything too large, is refused."""
         try:
             data = Path(path).read_bytes()
         except OSError as error:
@@ -112,7 +120,7 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class Dummies:
-    """The fakes one device has chosen; the same device and pool always choose the same."""
+    """Holds the fakes one device has chosen; the same device and pool always choose the same."""
 
     pool: Pool
     chosen: NDArray[np.int64]
@@ -120,7 +128,7 @@ class Dummies:
     """Of the device; decides the order in which places are sent."""
 
     def at(self, when: datetime, lat: float, lng: float) -> list[tuple[float, float]]:
-        """What to send now: centres of cells, the true one and the fakes', in an order that tells nothing.
+        """Return what to send at time `when` from `lat`, `lng`: centres of cells, the true one and the fakes', shuffled.
 
         The true place is sent as its cell's centre too; exact coordinates among centres would give it away.
         """
@@ -129,7 +137,7 @@ class Dummies:
         return list(zip(north.tolist(), east.tolist(), strict=True))
 
     def cells_at(self, when: datetime, true_cell: int) -> list[int]:
-        """The cells to send now, k + 1 of them; a cell may stand there twice."""
+        """Return the k + 1 cells to send at time `when` from `true_cell`; a cell may occur twice."""
         if when.tzinfo is None:
             raise ParameterError("the time of a query needs a time zone.")
         if not 0 <= true_cell < self.pool.grid.n_cells:
@@ -145,8 +153,8 @@ class Dummies:
 def choose(pool: Pool, k: int, *, device: bytes, by: Selection = "uniform", day: str = "") -> Dummies:
     """Pick `k` fakes for a device, by a secret only it knows (at least 16 bytes).
 
-    `uniform` takes any; `likelihood` (as published) favours traces that are likely under the pool's own mobility, which stay
-    put more than people do. Another `day` picks others: see the docs for what neither choice protects from.
+    `by="uniform"` takes any trace; "likelihood" (as published) favours traces that are likely under the pool's own mobility,
+    which stay put more than people do. Another `day` picks others: see the docs for what neither choice protects from.
 
     >>> grid = Grid(60.1, 24.8, 60.2, 25.0, 1000)
     >>> pool = Pool(np.arange(720, dtype=np.int32).reshape(10, 72) % grid.n_cells, grid)
@@ -166,20 +174,18 @@ def choose(pool: Pool, k: int, *, device: bytes, by: Selection = "uniform", day:
     if by == "uniform":
         order = np.argsort(words, kind="stable")
     else:  # the Gumbel trick: the top k of log weight + Gumbel noise is a draw without replacement
-        from murmurate.profiles.aggregate import Aggregate
-
         likely = Aggregate.of(pool.place, pool.grid, pool.grid.n_cells).log_likelihood(pool.place)
         order = np.argsort(-(likely - np.log(-np.log(uniform))), kind="stable")
     return Dummies(pool, np.sort(order[:k]), key)
 
 
 def _stream(key: bytes, words: int) -> list[bytes]:
-    """Enough pseudorandom bytes for this many 64-bit words."""
+    """Return enough pseudorandom bytes for this many 64-bit words."""
     return [hmac.new(key, b"choice" + struct.pack(">Q", block), hashlib.sha256).digest() for block in range(-(-words // 4))]
 
 
 def _pack(place: NDArray[np.int32]) -> bytes:
-    """Runs of each trace: how many, then length and change of cell, in 7-bit groups."""
+    """Encode the runs of each trace: how many, then length and change of cell, in 7-bit groups."""
     out = bytearray()
     for trace in place:
         starts = np.flatnonzero(np.r_[True, trace[1:] != trace[:-1]])
@@ -195,6 +201,7 @@ def _pack(place: NDArray[np.int32]) -> bytes:
 
 
 def _put(out: bytearray, value: int) -> None:
+    """Append a number in 7-bit groups, lowest first."""
     while value >= 128:
         out.append(value & 127 | 128)
         value >>= 7
@@ -202,6 +209,7 @@ def _put(out: bytearray, value: int) -> None:
 
 
 def _unpack(packed: bytes, traces: int, steps: int, path: str) -> NDArray[np.int32]:
+    """Decode what `_pack` encoded."""
     place = np.empty((traces, steps), dtype=np.int32)
     at = 0
 

@@ -1,4 +1,4 @@
-"""A public library of day patterns: rhythms that are nobody's secret, in the place of ones learned from private days."""
+"""A public library of day patterns, whose rhythms replace those estimated from private days."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ from murmurate.asking.table import Answers
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Identity, Trips
 from murmurate.errors import InputError, ParameterError
-from murmurate.mechanisms.plausible.patterns import KINDS, MAIN, SECOND, Labels, jittered, kinds_of, label_days
+from murmurate.mechanisms.plausible.patterns import (
+    KINDS,
+    MAIN,
+    MOST_SHIFT,
+    SECOND,
+    Labels,
+    jittered,
+    kinds_of,
+    label_days,
+)
 from murmurate.mechanisms.plausible.rhythm import shrunk
 from murmurate.mechanisms.plausible.statistics import laplace_scale
 from murmurate.profiles.days import STEPS, daily_traces
 from murmurate.spaces.grid import Grid
 
 BUILT_IN = "city"
-"""The word for the library that is made here: days of the built-in city, whose people do not exist."""
+"""Name of the library of days of the built-in city, whose people do not exist."""
 
 _CITY = {"people": 500, "days": 6, "seed": 900, "interval_s": 300}
 """The built-in city whose days make up that library: people, days of each, seed, seconds between points."""
@@ -31,24 +40,21 @@ _CITY_CELL_M = 500.0
 """Side of the cells its days are read over, in metres."""
 
 FEWEST = 100
-"""Least number of patterns of a library; a few would be known again at sight."""
+"""Least number of patterns of a library: single days of a smaller one would be recognised in a release. Set by hand."""
 
 MARK_DIGITS = 12
 """Hexadecimal digits of a library's hash in manifests: enough to tell libraries apart, short enough to read."""
 
-MOST_SHIFT = 2
-"""Largest number of steps by which each change of place may move."""
-
 
 @dataclass(frozen=True, eq=False)
 class PatternLibrary:
-    """Days without their geography; public by declaration of whoever names it."""
+    """Holds days without their geography; public by declaration of whoever names it."""
 
     name: str
     label: Labels
     """[pattern, step]"""
     identity: Identity | None = None
-    """What the file and its people are known by, so that the door can see that they are nobody's private data."""
+    """Fingerprint of the file and its people, by which `release()` checks that they are no private data."""
 
     def __post_init__(self) -> None:
         if len(self.label) < FEWEST:
@@ -67,7 +73,7 @@ class PatternLibrary:
 
     @cached_property
     def mark(self) -> str:
-        """A hash of the library's days."""
+        """Return a short hash of the library's days."""
         return hashlib.sha256(np.ascontiguousarray(self.label, dtype="<i2").tobytes()).hexdigest()[:MARK_DIGITS]
 
     def spec(self) -> str:
@@ -95,10 +101,8 @@ def named_library(words: str, *, cell_m: float, steps: int) -> PatternLibrary | 
 def _built_in(steps: int) -> PatternLibrary:
     from murmurate.demo import city
 
-    town = city(**_CITY)
-    return replace(
-        PatternLibrary.of(town.trips, BUILT_IN, cell_m=_CITY_CELL_M, steps=steps), identity=None
-    )  # nobody lives there
+    library = PatternLibrary.of(city(**_CITY).trips, BUILT_IN, cell_m=_CITY_CELL_M, steps=steps)
+    return replace(library, identity=None)  # nobody lives there
 
 
 @lru_cache(maxsize=4)
@@ -138,7 +142,7 @@ class LibraryRhythm:
 
     @cached_property
     def _first(self) -> Integers:
-        """[kind]: the first pattern of each, and the end."""
+        """Return the position of the first pattern of each kind, and the end."""
         return np.searchsorted(kinds_of(self.label), np.arange(KINDS + 1))
 
     def draw(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers]:

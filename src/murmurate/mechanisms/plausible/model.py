@@ -43,7 +43,7 @@ _AT_ONCE = 20_000
 
 @dataclass(frozen=True, eq=False)
 class DayModel:
-    """A population's days without its people; everything in it followed from noisy statistics."""
+    """Draws days of a population without its people; everything in it follows from noisy statistics."""
 
     grid: Grid
     time_zone: str
@@ -64,11 +64,11 @@ class DayModel:
         """Estimate the model from noisy statistics; no private value is read here."""
         generator = rng.generator()
         people = people_counted(noisy)
-        rhythm: Rhythm | LibraryRhythm
-        if library is None:
-            rhythm = fit_rhythm(noisy, steps=steps, generator=generator)
-        else:
-            rhythm = fit_library(noisy, library, people=people)
+        rhythm = (
+            fit_rhythm(noisy, steps=steps, generator=generator)
+            if library is None
+            else fit_library(noisy, library, people=people)
+        )
         return cls(grid, time_zone, rhythm, fit_map(noisy, grid, rhythm, people=people, generator=generator))
 
     def places(self, n: int, rng: Rng) -> NDArray[np.int32]:
@@ -88,13 +88,8 @@ class DayModel:
     def save(self, path: Path) -> None:
         """Write `model.npz` and `model.json` into a folder."""
         own = {name: getattr(self.rhythm, name) for name in _RHYTHMS[type(self.rhythm)]}
-        placed: dict[str, Any] = {
-            "cells": self.map.cells,
-            "main": self.map.main,
-            "other": self.map.other,
-            "pull": self.map.distance_weight,
-        }
-        np.savez_compressed(path / ARRAYS, allow_pickle=False, **own, **placed)
+        own |= {"cells": self.map.cells, "main": self.map.main, "other": self.map.other, "pull": self.map.distance_weight}
+        np.savez_compressed(path / ARRAYS, allow_pickle=False, **own)
         values = {
             "format": FORMAT,
             "grid": self.grid.spec(),
@@ -125,14 +120,9 @@ class DayModel:
             raise InputError(f"{path}: the arrays of this model are not of the shapes and ranges a model has.")
         own: dict[str, Any] = {name: arrays[name] for name in _RHYTHMS[kind]}
         own |= {} if kind is LibraryRhythm else {"steps": int(values["steps"]), "ceiling": float(values["ceiling"])}
-        rhythm = kind(**own)
         cells = arrays["cells"]
-        return cls(
-            grid,
-            str(values["time_zone"]),
-            rhythm,
-            Map(cells, arrays["main"], arrays["other"], arrays["pull"], distances_between(grid, cells)),
-        )
+        placing = Map(cells, arrays["main"], arrays["other"], arrays["pull"], distances_between(grid, cells))
+        return cls(grid, str(values["time_zone"]), kind(**own), placing)
 
 
 _RHYTHMS: dict[type[Any], dict[str, int]] = {
@@ -146,6 +136,7 @@ _MAP_ARRAYS = {"cells": 1, "main": 1, "other": 1, "pull": 1}
 
 
 def _sound(arrays: dict[str, NDArray[Any]], grid: Grid) -> bool:
+    """Check types, ranges and lengths of the arrays of a file."""
     cells = arrays["cells"]
     floats = [part for name, part in arrays.items() if name not in ("cells", "label")]
     label = arrays.get("label")

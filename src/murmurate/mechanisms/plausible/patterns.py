@@ -13,6 +13,7 @@ Labels = NDArray[np.int16]
 
 MAIN, SECOND, OTHER = range(3)
 """Roles: what matters of a label for the rhythm of a day."""
+
 ROLES = 3
 """Number of roles."""
 
@@ -25,7 +26,7 @@ AGES = 3
 
 @njit(cache=True)
 def label_day(place: NDArray[np.int32], label: Labels, cells: NDArray[np.int32]) -> int:
-    """Write a day's labels, and the cell of each label; how many labels there are."""
+    """Write a day's labels and the cell of each label, and return how many labels there are."""
     steps = len(place)
     n = 0
     spent = np.zeros(steps, dtype=np.int64)
@@ -68,7 +69,7 @@ def label_day(place: NDArray[np.int32], label: Labels, cells: NDArray[np.int32])
 
 @njit(cache=True)
 def label_days(place: NDArray[np.int32]) -> tuple[Labels, NDArray[np.int32], Integers]:
-    """Labels of many days, the cell of each label (-1 beyond), and the number of labels."""
+    """Label many days; returns labels, the cell of each label (-1 beyond) and the number of labels."""
     label = np.empty(place.shape, dtype=np.int16)
     cells = np.full(place.shape, -1, dtype=np.int32)
     n = np.empty(len(place), dtype=np.int64)
@@ -79,13 +80,13 @@ def label_days(place: NDArray[np.int32]) -> tuple[Labels, NDArray[np.int32], Int
 
 @njit(cache=True)
 def role(label: int) -> int:
-    """Main, second or other."""
+    """Return the role of a label: main, second or other."""
     return label if label < OTHER else OTHER
 
 
 @njit(cache=True)
 def age_class(age: int) -> int:
-    """0 for the first step at a place, 1 for the second and third, 2 after that."""
+    """Return 0 for the first step at a place, 1 for the second and third, 2 after that."""
     if age <= 1:
         return 0
     return 1 if age <= 3 else 2
@@ -156,7 +157,7 @@ def traits_of(label: Labels, n_labels: int, out: Integers) -> None:
 
 @njit(cache=True)
 def traits_of_days(label: Labels, n_labels: Integers) -> Integers:
-    """[row, trait]: the traits of many days."""
+    """Return [row, trait], the traits of many days."""
     out = np.empty((len(label), len(TRAITS)), dtype=np.int64)
     for row in range(len(label)):
         traits_of(label[row], n_labels[row], out[row])
@@ -172,12 +173,12 @@ KIND_SHARES = np.array([0.5, 0.75])
 """Edges of the share of a day at its main place by which kinds of days differ."""
 
 KINDS = (len(KIND_MOVES) + 1) * (len(KIND_SHARES) + 1)
-"""How often people move (4 bins) and how much of the day is at one place (3 bins)."""
+"""Number of kinds of days: four bins of moves times three bins of the share at the main place."""
 
 
 @njit(cache=True)
 def kind_of(label: Labels) -> int:
-    """The kind of a day."""
+    """Return the kind of a day: by the number of moves and the share of the main place."""
     steps = len(label)
     moves, main = 0, 0
     for step in range(steps):
@@ -189,16 +190,20 @@ def kind_of(label: Labels) -> int:
 
 @njit(cache=True)
 def kinds_of(label: Labels) -> Integers:
-    """[row]: the kinds of many days."""
+    """Return the kinds of many days."""
     out = np.empty(len(label), dtype=np.int64)
     for row in range(len(label)):
         out[row] = kind_of(label[row])
     return out
 
 
+MOST_SHIFT = 2
+"""Largest number of steps by which a change of place moves where a known day is reused; set by hand."""
+
+
 @njit(cache=True)
 def jittered(place: NDArray[np.int32], most: int, generator: np.random.Generator) -> NDArray[np.int32]:
-    """Each change of place up to `most` steps earlier or later; stays keep at least one step and their order."""
+    """Move each change of place up to `most` steps earlier or later; stays keep at least one step and their order."""
     out = np.empty_like(place)
     steps = place.shape[1]
     for row in range(len(place)):
@@ -206,13 +211,13 @@ def jittered(place: NDArray[np.int32], most: int, generator: np.random.Generator
         for step in range(1, steps):
             runs += place[row, step] != place[row, step - 1]
         begin = 0
-        left = runs
+        later_runs = runs
         for step in range(1, steps + 1):
             if step < steps and place[row, step] == place[row, step - 1]:
                 continue
-            left -= 1
+            later_runs -= 1
             end = steps if step == steps else step + int(generator.random() * (2 * most + 1)) - most
-            end = min(max(end, begin + 1), steps - left)
+            end = min(max(end, begin + 1), steps - later_runs)
             out[row, begin:end] = place[row, step - 1]
             begin = end
     return out

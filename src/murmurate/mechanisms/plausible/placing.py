@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import lgamma
-from typing import Protocol
 
 import numpy as np
 from numba import njit
@@ -12,8 +11,9 @@ from numpy.typing import NDArray
 
 from murmurate.asking.table import Answers
 from murmurate.core.space import Floats, Integers
+from murmurate.mechanisms.plausible.library import LibraryRhythm
 from murmurate.mechanisms.plausible.patterns import Labels
-from murmurate.mechanisms.plausible.rhythm import shrunk
+from murmurate.mechanisms.plausible.rhythm import Rhythm, shrunk
 from murmurate.mechanisms.plausible.statistics import JUMP_BINS, jump_bin, laplace_scale, regions_of
 from murmurate.spaces.grid import Grid
 
@@ -34,14 +34,6 @@ CALIBRATIONS = 6
 
 CALIBRATION_DAYS = 600
 """Days drawn for each correction; with five moves a day a distance bin gets about 250 of them."""
-
-
-class Patterns(Protocol):
-    """Anything that day patterns are drawn from."""
-
-    def draw(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers]:
-        """`n` day patterns, and how many labels each has."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +64,14 @@ class Map:
         return self.cells[np.take_along_axis(at, label.astype(np.int64), axis=1)]
 
 
-def fit_map(noisy: Answers, grid: Grid, rhythm: Patterns, *, people: float, generator: np.random.Generator) -> Map:
+def fit_map(
+    noisy: Answers, grid: Grid, rhythm: Rhythm | LibraryRhythm, *, people: float, generator: np.random.Generator
+) -> Map:
     """Estimate popularity and weights of distances from noisy statistics."""
     main, other = popularity(noisy, grid, people=people)
     jumps = shrunk(noisy["jumps"].noisy, JUMP_PRIOR * 0.6, scale=laplace_scale(noisy["jumps"]), people=people)
-    return calibrated(grid, rhythm, main, other, jumps / jumps.sum(), generator=generator)
+    label, n_labels = rhythm.draw(CALIBRATION_DAYS, generator)
+    return calibrated(grid, label, n_labels, main, other, jumps / jumps.sum(), generator=generator)
 
 
 def popularity(noisy: Answers, grid: Grid, *, people: float) -> tuple[Floats, Floats]:
@@ -112,16 +107,22 @@ def _smoothed(values: Floats, grid: Grid) -> Floats:
     return area.ravel()
 
 
-def calibrated(
-    grid: Grid, rhythm: Patterns, main: Floats, other: Floats, jumps: Floats, *, generator: np.random.Generator
+def calibrated(  # noqa: PLR0917
+    grid: Grid,
+    label: Labels,
+    n_labels: Integers,
+    main: Floats,
+    other: Floats,
+    jumps: Floats,
+    *,
+    generator: np.random.Generator,
 ) -> Map:
-    """Return the map whose days, drawn with this rhythm, move as far as `jumps` says."""
+    """Return the map on which days of these patterns move as far as `jumps` says."""
     both = main + other
     cells = np.sort(np.argsort(both)[::-1][:MOST_PLACES])
     cells = cells[both[cells] > both.sum() * 1e-7]
     apart = distances_between(grid, cells)
     factor = np.ones(JUMP_BINS)
-    label, n_labels = rhythm.draw(CALIBRATION_DAYS, generator)
     chosen = Map(cells.astype(np.int32), main[cells] / main[cells].sum(), other[cells] / other[cells].sum(), factor, apart)
     position = np.zeros(grid.n_cells, dtype=np.int64)
     position[cells] = np.arange(len(cells))
@@ -139,7 +140,7 @@ def calibrated(
 def distances_between(grid: Grid, cells: NDArray[np.integer]) -> NDArray[np.uint8]:
     """Return [cell, cell] distance bins."""
     lat, lng = grid.centre(cells)
-    return _distances(np.radians(lat), np.radians(lng))
+    return _distances(lat, lng)
 
 
 def expected_counts(noisy: Floats, scale: float, prior: Floats) -> Floats:

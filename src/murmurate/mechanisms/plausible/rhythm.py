@@ -49,6 +49,9 @@ MOVES_PRIOR, PLACES_PRIOR = 5.0, 4.2
 LEVEL_SPREAD = 0.25
 """`PRIOR_SPREAD` of these two, of which less is unknown."""
 
+LEAST_HAZARD, MOST_HAZARD = 1e-4, 0.95
+"""Least and largest probability of leaving a place after a step, so that every day can be drawn and none is all moves."""
+
 LEVEL_ROUNDS = 4
 """Times departures and new places are corrected until days have the measured means; set by hand."""
 
@@ -97,21 +100,9 @@ class Rhythm:
 
     def candidates(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers, Floats]:
         """Draw `n` days of the chain before tilting, with their log weights."""
-        label, n_labels = _ranked(_walk(n, self.steps, self.start, self.hazard, self.heading, generator))
+        # labels are given anew, by the time really spent: a drawn day may differ from what its roles were meant for
+        label, _, n_labels = label_days(_walk(n, self.steps, self.start, self.hazard, self.heading, generator))
         return label, n_labels, self.tilt[traits_of_days(label, n_labels)].sum(axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class FixedDays:
-    """Given patterns in the place of drawn ones."""
-
-    label: Labels
-    n_labels: Integers
-
-    def draw(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers]:
-        """Draw `n` of them at random."""
-        chosen = generator.integers(0, len(self.label), n)
-        return self.label[chosen], self.n_labels[chosen]
 
 
 def people_counted(noisy: Answers) -> float:
@@ -158,7 +149,8 @@ def fit_rhythm(noisy: Answers, *, steps: int, generator: np.random.Generator) ->
         tilt=np.zeros(TRAIT_OFFSETS[-1]),
         ceiling=0.0,
     )
-    moves, places = (_level(noisy, name, prior, read, people=people) for name, prior, read in _LEVELS)
+    moves = _level(noisy, "moves", MOVES_PRIOR, MOVES_READ, people=people)
+    places = _level(noisy, "places", PLACES_PRIOR, PLACES_READ, people=people)
     for _ in range(LEVEL_ROUNDS):
         tilted, made_moves, made_places = _tilted(chain, noisy, people=people, generator=generator)
         chain = replace(chain, tilt=tilted.tilt)  # the next round begins where this one ended
@@ -168,12 +160,6 @@ def fit_rhythm(noisy: Answers, *, steps: int, generator: np.random.Generator) ->
         new[:, OTHER] *= ((places - 1) / moves) / ((made_places - 1) / made_moves)
         chain = replace(chain, heading=new / new.sum(axis=1, keepdims=True))
     return tilted
-
-
-LEAST_HAZARD, MOST_HAZARD = 1e-4, 0.95
-"""Least and largest probability of leaving a place after a step, so that every day can be drawn and none is all moves."""
-
-_LEVELS = (("moves", MOVES_PRIOR, MOVES_READ), ("places", PLACES_PRIOR, PLACES_READ))
 
 
 def _level(noisy: Answers, name: str, prior: float, read: int, *, people: float) -> float:
@@ -220,14 +206,9 @@ def _moments(traits: Integers, weight: Floats, size: int) -> tuple[Floats, Float
     return mean, together
 
 
-def _ranked(walked: Labels) -> tuple[Labels, Integers]:
-    """Label days by the time really spent, since a drawn day may differ from what its roles were meant for."""
-    label, _, n_labels = label_days(walked.astype(np.int32))
-    return label, n_labels
-
-
 @njit(cache=True)
 def _pick(shares: Floats, u: float) -> int:
+    """Return the entry of a distribution that a uniform number falls into."""
     total = 0.0
     for k in range(len(shares)):
         total += shares[k]
@@ -239,8 +220,9 @@ def _pick(shares: Floats, u: float) -> int:
 @njit(cache=True)
 def _walk(  # noqa: PLR0917
     n: int, steps: int, start: Floats, hazard: Floats, heading: Floats, generator: np.random.Generator
-) -> NDArray[np.int16]:
-    days = np.empty((n, steps), dtype=np.int16)
+) -> NDArray[np.int32]:
+    """Draw [day, step] labels of the chain."""
+    days = np.empty((n, steps), dtype=np.int32)
     for row in range(n):
         label = _pick(start, generator.random())
         following = 3 if label == OTHER else 2  # the next label nobody has been to

@@ -9,23 +9,16 @@ from numpy.typing import NDArray
 
 from murmurate.core.mechanism import Rng
 from murmurate.errors import InputError
-from murmurate.mechanisms.plausible.exact import exact_sums
-from murmurate.mechanisms.plausible.patterns import jittered, label_days
-from murmurate.mechanisms.plausible.placing import calibrated
-from murmurate.mechanisms.plausible.rhythm import FixedDays
-from murmurate.mechanisms.plausible.statistics import UNIT
+from murmurate.mechanisms.plausible.patterns import MOST_SHIFT, jittered, label_days
+from murmurate.mechanisms.plausible.placing import CALIBRATION_DAYS, calibrated
+from murmurate.mechanisms.plausible.statistics import UNIT, exact_sums
 from murmurate.profiles.days import DailyTraces
 
 if TYPE_CHECKING:
     from murmurate.mechanisms.plausible import Plausible
 
-Places = NDArray[np.int32]
 
-MOST_SHIFT = 2
-"""Largest number of steps by which each change of place may move."""
-
-
-def recombine(days: DailyTraces, settings: Plausible, rng: Rng) -> Places:
+def recombine(days: DailyTraces, settings: Plausible, rng: Rng) -> NDArray[np.int32]:
     """Make `n_out` days: each has the rhythm of one private day, jittered, on cells that day never visited."""
     if settings.n_out > days.n_days:
         raise InputError(
@@ -42,6 +35,7 @@ def recombine(days: DailyTraces, settings: Plausible, rng: Rng) -> Places:
     half = len(cells) // 2
     main, other = cells[:half] + 1e-9, cells[half:] + 1e-9
     jumps = exact["jumps"] / UNIT + 1e-6
-    rhythm = FixedDays(label, n_labels)
-    chart = calibrated(settings.space, rhythm, main / main.sum(), other / other.sum(), jumps / jumps.sum(), generator=generator)
+    some = generator.integers(0, len(label), CALIBRATION_DAYS)
+    shares = main / main.sum(), other / other.sum(), jumps / jumps.sum()
+    chart = calibrated(settings.space, label[some], n_labels[some], *shares, generator=generator)
     return chart.place(label, n_labels, generator, shunned=seeds)

@@ -10,7 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from murmurate.asking import Answer, Contributions, Part, Table
+from murmurate.asking import Answer, Budget, Contributions, Part, Table
+from murmurate.core.mechanism import Rng
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.plausible.patterns import (
     AGES,
@@ -29,6 +30,7 @@ from murmurate.mechanisms.plausible.patterns import (
 )
 from murmurate.profiles.days import DailyTraces, daily_traces
 from murmurate.spaces.grid import Grid
+from murmurate.spaces.sphere import step_m
 
 UNIT = 1 << 20
 """Fixed-point steps of one person: shares of a person are rounded down, so that the bound on L1 holds exactly. Finer than
@@ -48,9 +50,6 @@ JUMP_EDGES_M = np.array([750.0, 1100, 1600, 2300, 3300, 4700, 6700, 9500, 13500,
 
 JUMP_BINS = len(JUMP_EDGES_M) + 1
 """Bins of that histogram."""
-
-EARTH_RADIUS_M = 6_371_008.8
-"""Mean radius of the Earth, in metres."""
 
 TO_ROLES = 4
 """Where a move leads: main, second, an other place not yet seen that day, an other place again."""
@@ -74,8 +73,6 @@ SHARES: Mapping[str, int] = {
 LIBRARY_SHARES: Mapping[str, int] = {"regions": 34, "cells": 36, "jumps": 15, "kinds": 15}
 """The same where rhythms come from a public library: of private days, only how often each kind occurs is measured."""
 
-_TRAIT_COUNT = len(TRAITS)
-
 _SIZES: Mapping[str, int] = {
     "headcount": 1,
     "jumps": JUMP_BINS,
@@ -92,10 +89,10 @@ _SIZES: Mapping[str, int] = {
 """Bins of the statistics whose size does not depend on the grid; side by side they are one row a person."""
 
 _ENDS = np.cumsum(list(_SIZES.values()))
+"""Column after the last one of each statistic in that row; the last entry is the width of the row."""
+
 _JUMPS, _SLOTS, _LEAVING, _SLOTS_AGE, _LEAVING_AGE, _HEADING, _TRAITS, _MOVES, _PLACES, _KINDS = (int(k) for k in _ENDS[:-1])
 """First column of each in that row; headcount is column 0."""
-
-_WIDTH = int(_ENDS[-1])
 
 
 def tables_of(grid: Grid, shares: Mapping[str, int]) -> tuple[Table, ...]:
@@ -148,7 +145,7 @@ def contributions(days: DailyTraces, grid: Grid) -> dict[str, Contributions]:
     starts = np.flatnonzero(np.r_[True, days.person[1:] != days.person[:-1]]) if days.n_days else np.zeros(0, dtype=np.int64)
     bounds = np.r_[starts, days.n_days].astype(np.int64)
     lat, lng = grid.centre(np.arange(grid.n_cells))
-    own, cells, regions = _read_days(days.place, bounds, region, n_regions, np.radians(lat), np.radians(lng))
+    own, cells, regions = _read_days(days.place, bounds, region, n_regions, lat, lng)
     person = days.person[starts]
     rows = {}
     for (name, size), end in zip(_SIZES.items(), _ENDS.tolist(), strict=True):
@@ -159,11 +156,30 @@ def contributions(days: DailyTraces, grid: Grid) -> dict[str, Contributions]:
     return rows
 
 
+# -- for variants that read the trips themselves; sums of `own` are made and noised by `asking` alone --------------------
+
+
+def exact_sums(days: DailyTraces, grid: Grid) -> dict[str, Integers]:
+    """Add up what all people contribute to every statistic, in fixed-point steps of `UNIT`; private."""
+    rows = contributions(days, grid)
+    sums = {table.name: np.zeros(table.n_bins, dtype=np.int64) for table in tables_of(grid, {**SHARES, **LIBRARY_SHARES})}
+    for name, total in sums.items():
+        np.add.at(total, rows[name].bin, rows[name].weight)
+    return sums
+
+
+def measured(
+    days: DailyTraces, grid: Grid, *, epsilon: float, rng: Rng, shares: Mapping[str, int] = SHARES
+) -> dict[str, Answer]:
+    """Draw noise on the sums of days that are in memory: what `own` would measure of them with this epsilon."""
+    sums, budget = exact_sums(days, grid), Budget(epsilon=epsilon)
+    return {table.name: budget.draw(table, sums[table.name], rng) for table in tables_of(grid, shares)}
+
+
 @njit(cache=True)
 def jump_bin(lat1: float, lng1: float, lat2: float, lng2: float) -> int:
-    """Return the bin of the great-circle distance between two places given in radians."""
-    a = np.sin((lat2 - lat1) / 2) ** 2 + np.cos(lat1) * np.cos(lat2) * np.sin((lng2 - lng1) / 2) ** 2
-    return int(np.searchsorted(JUMP_EDGES_M, 2 * EARTH_RADIUS_M * np.arcsin(min(1.0, np.sqrt(a)))))
+    """Return the bin of the great-circle distance between two places."""
+    return int(np.searchsorted(JUMP_EDGES_M, step_m(lat1, lng1, lat2, lng2)))
 
 
 @njit(cache=True)
@@ -172,13 +188,13 @@ def _read_days(  # noqa: PLR0917
 ) -> tuple[Integers, Integers, Integers]:
     """Return [person, column] weights of the statistics of fixed size, and rows (person, bin, weight) of cells and regions."""
     n_cells, steps = len(region), place.shape[1]
-    out = np.zeros((len(bounds) - 1, _WIDTH), dtype=np.int64)
+    out = np.zeros((len(bounds) - 1, _ENDS[-1]), dtype=np.int64)
     cells, regions = np.empty((256, 3), dtype=np.int64), np.empty((256, 3), dtype=np.int64)
     n_cell_rows, n_region_rows = 0, 0
     by_cell = np.zeros(2 * n_cells, dtype=np.int64)  # main places, then the others
     by_region = np.zeros(2 * n_regions, dtype=np.int64)
     label, at = np.empty(steps, dtype=np.int16), np.empty(steps, dtype=np.int32)
-    trait = np.empty(_TRAIT_COUNT, dtype=np.int64)
+    trait = np.empty(len(TRAITS), dtype=np.int64)
     seen = np.zeros(steps, dtype=np.bool_)
     for person in range(len(bounds) - 1):
         own = out[person]
@@ -243,7 +259,7 @@ def _share_out(own: Integers, n_days: int, steps: int) -> None:
     own[_LEAVING:_SLOTS_AGE] = own[_LEAVING:_SLOTS_AGE] * UNIT // moves
     own[_SLOTS_AGE:_LEAVING_AGE] = own[_SLOTS_AGE:_LEAVING_AGE] * UNIT // (steps * n_days)
     own[_LEAVING_AGE:_TRAITS] = own[_LEAVING_AGE:_TRAITS] * UNIT // moves  # and heading
-    own[_TRAITS:_MOVES] = own[_TRAITS:_MOVES] * UNIT // (_TRAIT_COUNT * n_days)
+    own[_TRAITS:_MOVES] = own[_TRAITS:_MOVES] * UNIT // (len(TRAITS) * n_days)
     own[_MOVES] = own[_MOVES] * UNIT // moves
     own[_PLACES] = own[_PLACES] * UNIT // places
     own[_KINDS:] = own[_KINDS:] * UNIT // n_days

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from murmurate.core.mechanism import Rng
 from murmurate.core.space import Integers
 from murmurate.errors import ParameterError
-from murmurate.mechanisms.plausible.exact import measured
 from murmurate.mechanisms.plausible.model import DayModel
 from murmurate.mechanisms.plausible.patterns import KINDS, Labels, kinds_of, label_days
+from murmurate.mechanisms.plausible.statistics import measured
 from murmurate.noise import laplace_integers
 from murmurate.profiles.days import DailyTraces
 

@@ -1,4 +1,4 @@
-"""What each variant of `plausible` protects and what not, in plain words; filled in from public parameters alone."""
+"""Sentences on what each variant of `plausible` protects and what not; filled in from public parameters alone."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ STATEMENTS: Mapping[str, tuple[str, ...]] = {
         "Places merge past a change of class by mode {merge!r}; {smoothing:.0%} of each row of the aggregate is smoothing.",
     ),
 }
+"""Sentences of the statement of a release, by variant."""
 
 EXPECTED_ERRORS: Mapping[str, str] = {
     "own": (
@@ -75,7 +76,22 @@ EXPECTED_ERRORS: Mapping[str, str] = {
         "divergence of sorted visits is 0.1 to 0.8, depending on merging."
     ),
 }
+"""How near released days come to real ones, by variant; measured on the built-in city."""
 
 LIBRARY_ASSUMPTION = (
     "The library of day patterns is public and was made without the people protected here: nothing in it is protected."
 )
+"""Assumption that the guarantee of `own` adds where a library is given."""
+
+ASSUMPTIONS = (
+    "The grid, the time zone, the steps of a day, the share of a day that must be covered and the number of released days "
+    "are public choices.",
+    "People are told apart by uid: somebody with two uids is two people to this promise.",
+)
+"""Assumptions of the guarantees of `own` and `own-tested`."""
+
+FILTER_ASSUMPTIONS = (
+    "Usage classes and the aggregate model are computed without noise from the seeds.",
+    "Which fake came from which seed is never written, and an observer does not learn it otherwise.",
+)
+"""Assumptions of the deniability that `as_published` states."""

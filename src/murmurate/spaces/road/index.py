@@ -126,7 +126,7 @@ class LinkIndex:
 
 
 @njit(cache=True, nogil=True)
-def _on_segment(x: float, y: float, seg_xy: Floats, s: int) -> tuple[float, float, float]:
+def on_segment(x: float, y: float, seg_xy: Floats, s: int) -> tuple[float, float, float]:
     """Squared metres from a point to a segment, the share along it that is nearest, and the segment's metres squared."""
     ax, ay = seg_xy[s, 0], seg_xy[s, 1]
     dx, dy = seg_xy[s, 2] - ax, seg_xy[s, 3] - ay
@@ -139,7 +139,7 @@ def _on_segment(x: float, y: float, seg_xy: Floats, s: int) -> tuple[float, floa
 
 
 @njit(cache=True, nogil=True)
-def _window(x: float, y: float, radius_m: float, b: Buckets) -> tuple[int, int, int, int]:
+def window(x: float, y: float, radius_m: float, b: Buckets) -> tuple[int, int, int, int]:
     """First and last row and column of the buckets a circle touches."""
     return (
         max(0, int(np.floor((y - radius_m) / b.bucket_m))),
@@ -156,7 +156,7 @@ def search(  # noqa: PLR0917
     """Fill one point's row with its nearest links, nearest first; returns how many there are."""
     k = len(links)
     found = 0
-    low_row, high_row, low_column, high_column = _window(x, y, radius_m, b)
+    low_row, high_row, low_column, high_column = window(x, y, radius_m, b)
     if low_column > high_column:
         return 0
     # Local names: reading arrays out of the tuple inside the loop costs more than the arithmetic.
@@ -238,11 +238,11 @@ def _search_all(  # noqa: PLR0917
 @njit(cache=True, nogil=True)
 def _all_within(x: float, y: float, radius_m: float, b: Buckets) -> Integers:
     hits = [np.int64(0) for _ in range(0)]  # an empty list whose type the compiler knows
-    low_row, high_row, low_column, high_column = _window(x, y, radius_m, b)
+    low_row, high_row, low_column, high_column = window(x, y, radius_m, b)
     if low_column <= high_column:
         for row in range(low_row, high_row + 1):
             for at in range(b.offsets[row * b.columns + low_column], b.offsets[row * b.columns + high_column + 1]):
-                if _on_segment(x, y, b.seg_xy, b.segments[at])[0] <= radius_m * radius_m:
+                if on_segment(x, y, b.seg_xy, b.segments[at])[0] <= radius_m * radius_m:
                     hits.append(np.int64(b.seg_link[b.segments[at]]))  # noqa: PERF401 - compiled
     return np.unique(np.array(hits))
 

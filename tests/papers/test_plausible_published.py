@@ -8,12 +8,12 @@ import pytest
 from murmurate.core.guarantee import NoGuarantee, PlausibleDeniability
 from murmurate.errors import InputError
 from murmurate.mechanisms.plausible import Plausible
-from murmurate.mechanisms.plausible.baselines import aggregate_iid, uniform_iid, walk_aggregate, walk_user
-from murmurate.mechanisms.plausible.decoding import decode_fakes, semantic_seed
 from murmurate.mechanisms.plausible.patterns import jittered
-from murmurate.mechanisms.plausible.published import fill_pool, learn, with_more_seeds
 from murmurate.mechanisms.plausible.seeded import recombine
 from murmurate.noise import seeded
+from murmurate.papers.plausible.baselines import aggregate_iid, uniform_iid, walk_aggregate, walk_user
+from murmurate.papers.plausible.decoding import decode_fakes, semantic_seed
+from murmurate.papers.plausible.published import fill_pool, learn, with_more_seeds
 from murmurate.profiles.mobility import profiles_of_rows
 from murmurate.profiles.similarity import geographic, semantic_visits
 from plausible_days import GRID, made_days, trips_of

@@ -1,39 +1,35 @@
-"""The four simple ways to make fakes that the paper compares with; none of them promises anything."""
+"""The four simple generators of fakes that the paper compares with; none of them promises anything."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from murmurate.core.space import Floats
+from murmurate.profiles import Places
 from murmurate.profiles.aggregate import Aggregate
-
-Places = NDArray[np.int32]
-
-BASELINES = ("uniform_iid", "aggregate_iid", "walk_aggregate", "walk_user")
 
 
 def uniform_iid(n: int, steps: int, n_places: int, generator: np.random.Generator) -> Places:
-    """Every step anywhere, each place as likely as any."""
+    """Draw every step on its own, each place as likely as any."""
     return generator.integers(0, n_places, (n, steps)).astype(np.int32)
 
 
 def aggregate_iid(n: int, steps: int, aggregate: Aggregate, generator: np.random.Generator) -> Places:
-    """Every step anywhere, places as popular as they are."""
+    """Draw every step on its own, by the popularity of places."""
     popular = np.cumsum(aggregate.visited / aggregate.visited.sum())
     drawn = np.searchsorted(popular, generator.random((n, steps)), side="right")
     return np.minimum(drawn, len(popular) - 1).astype(np.int32)
 
 
 def walk_aggregate(n: int, steps: int, aggregate: Aggregate, generator: np.random.Generator) -> Places:
-    """A random walk as the population moves."""
+    """Draw random walks by the population's transitions."""
     start = aggregate_iid(n, 1, aggregate, generator)[:, 0]
     return _walk(np.cumsum(aggregate.steps, axis=1), start, steps, generator)
 
 
 def walk_user(place: Places, n: int, generator: np.random.Generator) -> Places:
-    """[person, fake, step]: random walks as each person moved on their own day; never private, shown to compare."""
+    """Draw [person, fake, step], random walks by each person's own transitions; never private, for comparison only."""
     people, steps = place.shape
     fakes = np.empty((people, n, steps), dtype=np.int32)
     for person in range(people):
@@ -49,6 +45,7 @@ def walk_user(place: Places, n: int, generator: np.random.Generator) -> Places:
 
 @njit(cache=True)
 def _walk(summed: Floats, start: Places, steps: int, generator: np.random.Generator) -> Places:
+    """Draw walks from cumulative transition probabilities."""
     out = np.empty((len(start), steps), dtype=np.int32)
     for row in range(len(start)):
         at = start[row]

@@ -9,11 +9,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers
-
-Places = NDArray[np.int32]
+from murmurate.profiles import Places
 
 MERGE_MODES: Mapping[str, int] = {"none": 0, "run": 1, "boundary": 2}
-"""Past a change of class: nothing persists; every place persists for a geometric number of steps; one place does."""
+"""Number of each merge mode. Past a change of class nothing persists (none), every place persists for a geometric number of
+steps (run), or one place does (boundary)."""
 
 
 @njit(cache=True, nogil=True)
@@ -29,7 +29,7 @@ def decode_fakes(  # noqa: PLR0917
     merge: int,
     generator: np.random.Generator,
 ) -> Places:
-    """One fake for each row of seeds."""
+    """Decode one fake for each row of seeds."""
     fakes = np.empty_like(seeds)
     steps = seeds.shape[1]
     known = np.flatnonzero(classes >= 0)
@@ -54,32 +54,32 @@ def semantic_seed(  # noqa: PLR0917
 ) -> None:
     """Write which places are allowed at each step: the seed's class, thinned, without the seed's place, merged at changes."""
     steps = len(seed)
-    left = np.zeros(len(classes), dtype=np.bool_)
+    kept = np.zeros(len(classes), dtype=np.bool_)
     for place in known:
-        left[place] = generator.random() >= par_c
+        kept[place] = generator.random() >= par_c
     for step in range(steps):
         own = seed[step]
-        any_left = False
+        any_allowed = False
         for place in known:
-            allowed[step, place] = classes[place] == classes[own] and left[place]
+            allowed[step, place] = classes[place] == classes[own] and kept[place]
         if generator.random() < par_l:
             allowed[step, own] = False
         for place in known:
-            any_left = any_left or allowed[step, place]
-        if any_left:
+            any_allowed = any_allowed or allowed[step, place]
+        if any_allowed:
             continue
         # thinning or the seed's own place emptied the set: the whole class without that place, then any place not the seed's
         for place in known:
             allowed[step, place] = classes[place] == classes[own] and place != own
-            any_left = any_left or allowed[step, place]
-        if not any_left:
+            any_allowed = any_allowed or allowed[step, place]
+        if not any_allowed:
             for place in known:
                 allowed[step, place] = True
             for other in range(steps):
                 allowed[step, seed[other]] = False
             for place in known:
-                any_left = any_left or allowed[step, place]
-            if not any_left:
+                any_allowed = any_allowed or allowed[step, place]
+            if not any_allowed:
                 allowed[step, own] = True  # nowhere else to be: the intersection test will refuse the fake
     if merge == 0:
         return
@@ -115,7 +115,7 @@ def _decode(  # noqa: PLR0917
     par_v: float,
     generator: np.random.Generator,
 ) -> Places:
-    """The likeliest path, every transition multiplied by a factor drawn between 1 and par_v."""
+    """Find the likeliest path, every transition multiplied by a factor drawn between 1 and par_v."""
     steps = len(allowed)
     size = len(known)
     here = np.empty((steps, size), dtype=np.int64)

@@ -7,7 +7,7 @@ import pytest
 
 from murmurate.core.space import Space
 from murmurate.errors import InputError
-from murmurate.profiles.places import most_visited
+from murmurate.papers.plausible.places import most_visited
 from plausible_days import GRID, made_days
 
 

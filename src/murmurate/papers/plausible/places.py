@@ -1,4 +1,4 @@
-"""A given list of places, or the most visited cells with all others joined to the nearest of them."""
+"""The most visited cells of a grid, with all others joined to the nearest of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from murmurate.spaces.sphere import great_circle_m
 
 @dataclass(frozen=True, eq=False)
 class ChosenPlaces:
-    """Places by number: some cells of a grid; a `Space` for whoever needs centres and distances."""
+    """Numbers some cells of a grid as places; a `Space`."""
 
     grid: Grid
     cells: NDArray[np.int32]
@@ -27,30 +27,30 @@ class ChosenPlaces:
         return len(self.cells)
 
     def spec(self) -> str:
-        """The grid's; which of its cells are meant was read from data."""
+        """Return the grid's spec; which of its cells are meant was read from data."""
         return self.grid.spec()
 
     def locate(self, lat: ArrayLike, lng: ArrayLike) -> Integers:
-        """The nearest place of each point of the grid; -1 outside."""
+        """Return the nearest place of each point of the grid; -1 outside."""
         cell = np.atleast_1d(self.grid.locate(lat, lng))
         return np.where(cell >= 0, _nearest(self.grid, np.maximum(cell, 0), self.cells), -1)
 
     def centre(self, place: ArrayLike) -> tuple[Floats, Floats]:
-        """Latitude and longitude of each place."""
+        """Return latitude and longitude of each place."""
         return self.grid.centre(self.cells[np.asarray(place)])
 
     def distance(self, one: ArrayLike, other: ArrayLike) -> Floats:
-        """Metres between places."""
+        """Return metres between places."""
         return self.grid.distance(self.cells[np.asarray(one)], self.cells[np.asarray(other)])
 
     def neighbours(self, place: int, reach: int = 1) -> Integers:
-        """The places among the cells around one."""
+        """Return the places among the cells around one."""
         around = self.grid.neighbours(int(self.cells[place]), reach)
         return np.flatnonzero(np.isin(self.cells, around))
 
 
 def most_visited(days: DailyTraces, grid: Grid, most: int) -> tuple[DailyTraces, ChosenPlaces]:
-    """The same days over the `most` most visited cells; every other cell becomes the nearest of these.
+    """Restrict days to the `most` most visited cells; every other cell becomes the nearest of these.
 
     Guarantee
         None: which cells are visited is read from private data. For variants and measurements that promise nothing here.

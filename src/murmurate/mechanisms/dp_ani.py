@@ -1,4 +1,4 @@
-"""DPANI: the published way to an aggregated mobility network, kept for comparison; it carries no guarantee."""
+"""dp_ani: adaptive noise injection at the ends of trips, as published, kept for comparison; it carries no guarantee."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from murmurate.core.parameters import one_of, positive, whole
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
-from murmurate.mechanisms.dp_ani.ends import moved_ends
-from murmurate.mechanisms.dp_ani.ranges import adaptive_radii, fixed_radii, links_within, radii_of
-from murmurate.mechanisms.dp_ani.rejoin import rejoined
+from murmurate.papers.dp_ani.ends import moved_ends
+from murmurate.papers.dp_ani.ranges import adaptive_radii, fixed_radii, links_within, radii_of
+from murmurate.papers.dp_ani.rejoin import rejoined
 from murmurate.spaces.drives import Drives, drives_of_matching
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork, match
@@ -28,17 +28,18 @@ WHY = (
     "change it, the new link always lies within that range of the true end, what lies between the ends is not perturbed and "
     "counts carry no noise. Use road_counts for a network with a guarantee."
 )
+"""Why the published proof does not hold; part of `NoGuarantee`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Perturbed:
-    """What became of every end; for the custodian's eyes, since it tells the true ends."""
+    """Holds true and new ends of all trips; for the custodian alone."""
 
     drives: Drives
     trips: Integers
-    """Which trips it is about."""
+    """Numbers of the trips that drove something."""
     radius_m: Floats
-    """[2, trip]: of origins and of destinations."""
+    """[2, trip]: noise ranges of origins and of destinations."""
     true_link: Integers
     """[2, trip]"""
     new_link: Integers
@@ -46,7 +47,7 @@ class Perturbed:
 
     @property
     def moved(self) -> float:
-        """Share of ends that stand on another street than before."""
+        """Return the share of ends that moved to another street."""
         twin = self.drives.network.twin
         same = (self.true_link == self.new_link) | (twin[self.true_link] == self.new_link)
         return float(1 - same.mean()) if same.size else 0.0
@@ -68,19 +69,23 @@ class DPANI:
     example: ClassVar[Mapping[str, Any]] = {"epsilon": 1.0, "space": "road"}
 
     epsilon: float
-    """Of the planar noise at the chosen range."""
+    """Privacy parameter of the planar noise at the chosen range; it carries no guarantee."""
     space: RoadNetwork
+    """The public road network."""
     variant: Literal["as_published", "own"] = "as_published"
+    """Only as_published; `own` is refused, since no sound variant exists."""
     radius_rule: Literal["adaptive", "fix", "max"] = "adaptive"
     """adaptive: the range is chosen by AboveThreshold; fix: without noise; max: the largest range any end needs."""
     epsilon_radius: float | None = None
-    """Of AboveThreshold; without it, `epsilon`."""
+    """Privacy parameter of AboveThreshold; `epsilon` where None."""
     sensitivity: float = 2.0
     """What AboveThreshold takes the counts to change by; the paper's value, which does not hold."""
     threshold: int = 25
-    """Links a range should hold."""
+    """Directed links that a range should hold."""
     initial_m: float = 10.0
+    """Smallest range tested, in metres."""
     max_m: float = 500.0
+    """Largest range tested, in metres."""
     by_day: bool = False
     """Hours of every date apart, instead of hours of the day."""
 
@@ -106,11 +111,11 @@ class DPANI:
             raise ParameterError(f"space must be a road network, road:FILE; got {type(self.space).__name__}.")
 
     def guarantee(self) -> NoGuarantee:
-        """None, and why."""
+        """Return that nothing is promised, and why."""
         return NoGuarantee(why=WHY, unit=Unit(name="trip"))
 
     def statement(self) -> tuple[str, ...]:
-        """What was meant and what is left open."""
+        """Say what was perturbed and what was not."""
         return (
             "The first and the last link of every trip were replaced by a link of the same road class nearby, drawn with "
             f"planar noise (epsilon {self.epsilon:g} at a range that holds about {self.threshold} links); trips were joined "
@@ -121,15 +126,15 @@ class DPANI:
         )
 
     def expected_error(self) -> str:
-        """How much longer or shorter the network gets."""
+        """Say how much the length of the network changes."""
         return "The length of the network stays within about 10 % of the original; the ends of trips move by a block or two."
 
     def apply(self, private: Trips, rng: Randomness) -> LinkFlows:
-        """The aggregated network of the perturbed trips."""
+        """Count links by hour in the perturbed trips."""
         return LinkFlows.of_drives(self.perturb(private, rng).drives, by_day=self.by_day)
 
     def perturb(self, private: Trips, rng: Randomness) -> Perturbed:
-        """Perturbed drives and what became of every end."""
+        """Perturb both ends of every trip."""
         network = self.space
         found = match(private, network)
         drives = drives_of_matching(private, network, found)
@@ -137,24 +142,24 @@ class DPANI:
         points = np.concatenate([first_point, last_point])
         lat, lng, link = private.lat[points], private.lng[points], found.link[points]
         radius = self._radii(network, lat, lng, rng)
-        new = moved_ends(network, lat, lng, link, radius, epsilon=self.epsilon, rng=rng)
-        first, last = new.reshape(2, -1)
-        ranges, true = radius.reshape(2, -1), link.reshape(2, -1)
-        return Perturbed(rejoined(drives, found, trips, first, last), trips, ranges, true, new.reshape(2, -1))
+        new = moved_ends(network, lat, lng, link, radius, epsilon=self.epsilon, rng=rng).reshape(2, -1)
+        return Perturbed(rejoined(drives, found, trips, *new), trips, radius.reshape(2, -1), link.reshape(2, -1), new)
 
     def _radii(self, network: RoadNetwork, lat: Floats, lng: Floats, rng: Randomness) -> Floats:
+        """Choose the noise range of each end by `radius_rule`."""
         radii = radii_of(self.initial_m, self.max_m)
         counts = links_within(network, lat, lng, radii)
         if self.radius_rule == "adaptive":
             epsilon = self.epsilon if self.epsilon_radius is None else self.epsilon_radius
-            chosen = {"threshold": self.threshold, "epsilon": epsilon, "sensitivity": self.sensitivity}
-            return adaptive_radii(counts, radii, rng=rng, **chosen)  # type: ignore[arg-type]
+            return adaptive_radii(
+                counts, radii, threshold=self.threshold, epsilon=epsilon, sensitivity=self.sensitivity, rng=rng
+            )
         fixed = fixed_radii(counts, radii, threshold=self.threshold)
         return fixed if self.radius_rule == "fix" else np.full(len(fixed), fixed.max(initial=radii[0]))
 
 
 def _end_points(drives: Drives, link: Integers, offsets: Integers) -> tuple[Integers, Integers, Integers]:
-    """Trips that drove something, and their first and last matched points."""
+    """Return the trips that drove something, and their first and last matched points."""
     matched_points = np.flatnonzero(link >= 0)
     low = np.searchsorted(matched_points, offsets[:-1])
     high = np.searchsorted(matched_points, offsets[1:])

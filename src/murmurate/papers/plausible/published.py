@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,28 +11,31 @@ from numpy.typing import NDArray
 from murmurate.core.mechanism import Rng
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError
-from murmurate.mechanisms.plausible.decoding import MERGE_MODES, decode_fakes
+from murmurate.papers.plausible.decoding import MERGE_MODES, decode_fakes
+from murmurate.papers.plausible.places import ChosenPlaces, most_visited
+from murmurate.profiles import Places
 from murmurate.profiles.aggregate import Aggregate
 from murmurate.profiles.classes import LocationGraph, location_graph, usage_classes
 from murmurate.profiles.days import DailyTraces
 from murmurate.profiles.mobility import Profiles, joined, profiles_of_rows
-from murmurate.profiles.places import ChosenPlaces, most_visited
 from murmurate.profiles.similarity import geographic, semantic_visits
 
 if TYPE_CHECKING:
     from murmurate.mechanisms.plausible import Plausible
 
 PERIODS = 4
-BATCH = 256
-MOST_ATTEMPTS = 40
-"""Attempts for each wanted fake before giving up."""
+"""Periods of a day over which profiles are compared, of six hours each, as in the paper."""
 
-Places = NDArray[np.int32]
+BATCH = 256
+"""Fakes decoded and tested at a time; set by hand."""
+
+MOST_ATTEMPTS = 40
+"""Attempts for each wanted fake before giving up; set by hand, which bounds the time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What is learned from the seeds, and who can stand in for them."""
+    """Holds what is learned from the seeds, and the alternatives that can stand in for them."""
 
     seeds: Places
     seed_person: Integers
@@ -51,7 +54,7 @@ class Learned:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Fakes that passed, and what the custodian may want to know; the last three never leave."""
+    """Holds fakes that passed, and counts for the custodian; the last three never leave."""
 
     place: Places
     log_likelihood: Floats
@@ -62,7 +65,7 @@ class Pool:
 
 
 def publish(days: DailyTraces, settings: Plausible, rng: Rng) -> Places:
-    """`n_out` fakes that passed every test, in random order, as cells of the grid."""
+    """Make `n_out` fakes that passed every test, in random order, as cells of the grid."""
     learned = learn(days, settings, rng)
     pool = fill_pool(learned, settings, rng)
     return learned.chosen.cells[pool.place[rng.generator().permutation(len(pool.place))]]
@@ -101,20 +104,18 @@ def learn(days: DailyTraces, settings: Plausible, rng: Rng) -> Learned:
 
 
 def with_more_seeds(learned: Learned, more: Places, settings: Plausible) -> Learned:
-    """The same with a few seeds (over the chosen places) added: only pairs with somebody new are compared."""
+    """Add a few seeds (over the chosen places), comparing only pairs with somebody new."""
     n_places = learned.profiles.n_places
     profiles = joined(learned.profiles, _profiles(more, n_places))
     graph = learned.graph.merged(location_graph(profiles, first=learned.profiles.n_people))
-    return Learned(
+    return replace(
+        learned,
         seeds=np.concatenate([learned.seeds, more]),
         seed_person=np.r_[learned.seed_person, np.full(len(more), -1)],
-        alternatives=learned.alternatives,
         profiles=profiles,
-        alternative_profiles=learned.alternative_profiles,
         graph=graph,
         classes=_classes(graph, n_places, settings.classes),
         aggregate=learned.aggregate.with_more(more),
-        chosen=learned.chosen,
     )
 
 
@@ -157,7 +158,7 @@ def fill_pool(learned: Learned, settings: Plausible, rng: Rng) -> Pool:
 
 
 def tests(fakes: Places, seed: Integers, learned: Learned, settings: Plausible) -> dict[str, NDArray[np.bool_]]:
-    """Which fakes pass each of the three tests."""
+    """Say which fakes pass each of the three tests."""
     profiles = _profiles(fakes, learned.profiles.n_places)
     rows = np.arange(len(fakes))
     alike = geographic(profiles, learned.profiles)[rows, seed]
@@ -173,11 +174,12 @@ def tests(fakes: Places, seed: Integers, learned: Learned, settings: Plausible) 
 
 
 def _profiles(place: Places, n_places: int) -> Profiles:
-    """One profile a row."""
+    """Return one profile for each row."""
     return profiles_of_rows(place, np.arange(len(place) + 1), n_places, periods=PERIODS)
 
 
 def _classes(graph: LocationGraph, n_places: int, n_classes: int) -> Integers:
+    """Return the usage class of every place, -1 for one no seed visits."""
     classes = np.full(n_places, -1, dtype=np.int64)
     classes[graph.place] = usage_classes(graph, n_classes=n_classes)
     return classes

@@ -1,4 +1,4 @@
-"""Drives with new ends: the first and last link replaced, and joined by fastest routes to the points between."""
+"""Join drives with replaced first and last links by fastest routes to the points between."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from murmurate.spaces.road.route_table import RouteTable, look_up, prepare
 
 
 def rejoined(drives: Drives, found: Matching, trips: Integers, first: Integers, last: Integers) -> Drives:
-    """These trips with new end links; what lies between their second and their last but one point stays as it was.
+    """Give these trips new end links; what lies between their second and their last but one point stays as it was.
 
-    A direction of the new street is taken that joins more shortly. Routes run from the new origin to the link of the
-    second point and from that of the last but one to the new destination; where none is in reach the parts stay apart.
+    Of the two directions of a new street, the one with the shorter route is taken. Routes run from the new origin to the link
+    of the second point and from that of the last but one to the new destination; where none is in reach the parts stay apart.
     """
     network = drives.network
     out_offsets, out_links = network.out_links
@@ -86,7 +86,7 @@ def _rejoin(  # noqa: PLR0917
 def _inner(  # noqa: PLR0917
     path: Integers, begin: int, end: int, point_link: Integers, first_point: int, last_point: int
 ) -> tuple[int, int]:
-    """The stretch of a path from the link of its second matched point to that of its last but one; perhaps empty."""
+    """Find the part of a path from the link of its second matched point to that of its last but one; perhaps empty."""
     second, before_last = -1, -1
     matched = 0
     for p in range(first_point, last_point):
@@ -118,7 +118,7 @@ def _inner(  # noqa: PLR0917
 def _shorter(  # noqa: PLR0917
     link: int, node: int, leaving: bool, link_from: Integers, link_to: Integers, twin: Integers, table: RouteTable
 ) -> int:
-    """The direction of a street from (or to) which the node is nearer by time."""
+    """Return the direction of a street from (or to) which the node is nearer by time."""
     other = twin[link]
     if other < 0:
         return link

@@ -1,0 +1,1 @@
+"""Reproduce DP-ANI: noise ranges, moved trip ends and trips joined again."""
