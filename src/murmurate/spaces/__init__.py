@@ -15,10 +15,11 @@ FORMS = {
     "grid": "grid:SOUTH,WEST,NORTH,EAST:CELL_M",
     "road": "road:FILE",
 }
+"""Forms of `--space` by kind, as error messages show them."""
 
 
 def parse(spec: str) -> Space:
-    """The space that the words of `--space` describe; the inverse of `Space.spec`.
+    """Return the space that a `spec`, as of `--space`, describes; the inverse of `Space.spec`.
 
     >>> parse("grid:60.1,24.8,60.3,25.2:250").n_cells
     7921
@@ -42,7 +43,7 @@ def parse(spec: str) -> Space:
 
 
 def _roads(words: str) -> Space:
-    """The network of a file; `NAME#HASH`, as specs have it, must be that very network."""
+    """Read the network of a file; `NAME#HASH`, as specs have it, must be that very network."""
     from pathlib import Path
 
     from murmurate.spaces.road.network import HASH_DIGITS, UNSAVED

@@ -1,8 +1,8 @@
-"""Drives: what trips drove on a road network, link after link, with the hour and the seconds of each."""
+"""Drives: the links of a road network that trips drove, in order, with the hour and the seconds of each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,7 @@ from murmurate.spaces.road import Matching, RoadNetwork, match
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Drives:
-    """The directed links of every trip in order; trip k drove link[offsets[k]:offsets[k + 1]], perhaps nothing."""
+    """Holds the directed links of every trip in order; trip k drove link[offsets[k]:offsets[k + 1]], perhaps nothing."""
 
     network: RoadNetwork
     offsets: Integers
@@ -36,40 +36,33 @@ class Drives:
 
     @cached_property
     def trip(self) -> Integers:
-        """The trip of every driven link."""
+        """Return the trip of every driven link."""
         return np.repeat(np.arange(self.n_trips, dtype=np.int64), np.diff(self.offsets))
 
     @cached_property
     def driven(self) -> Integers:
-        """Trips that drove something."""
+        """Return trips that drove something."""
         return np.flatnonzero(np.diff(self.offsets) > 0)
 
     @property
     def ends(self) -> tuple[Integers, Integers]:
-        """First and last link of the trips in `driven`."""
+        """Return first and last link of the trips in `driven`."""
         return self.link[self.offsets[self.driven]], self.link[self.offsets[self.driven + 1] - 1]
 
     @property
     def end_nodes(self) -> tuple[Integers, Integers]:
-        """The node each trip in `driven` came from and the one it went to."""
+        """Return the node each trip in `driven` came from and the one it went to."""
         first, last = self.ends
         return self.network.link_from[first], self.network.link_to[last]
 
     def take(self, keep: NDArray[np.bool_]) -> Drives:
-        """The driven links where the mask holds, all trips kept, some of them perhaps empty."""
+        """Keep the driven links where the mask holds; trips may become empty."""
         before = np.concatenate([[0], np.cumsum(keep)])
-        return Drives(
-            network=self.network,
-            offsets=before[self.offsets].astype(np.int64),
-            link=self.link[keep],
-            part=self.part[keep],
-            hour=self.hour[keep],
-            day=self.day[keep],
-            seconds=self.seconds[keep],
-        )
+        kept = {name: getattr(self, name)[keep] for name in ("link", "part", "hour", "day", "seconds")}
+        return replace(self, offsets=before[self.offsets].astype(np.int64), **kept)
 
     def counts(self) -> Integers:
-        """[hour, link]: how often each link was entered, all days together."""
+        """Count [hour, link], how often each link was entered, all days together."""
         keys = self.hour * self.network.n_links + self.link
         return np.bincount(keys, minlength=24 * self.network.n_links).reshape(24, -1)
 

@@ -1,4 +1,4 @@
-"""LinkFlows: how many drove each link in each hour; what a network release holds."""
+"""LinkFlows: counts and speeds of each link in each hour, as a network release holds them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from murmurate.spaces.road.write import write_roads
 from murmurate.spaces.road.write_gpkg import HEADER
 
 LINKS, GEOPACKAGE, GEOJSON, ABOUT = "links.parquet", "network.gpkg", "network.geojson", "network.json"
+"""Files of a network in a release folder."""
 
 SCHEMA: dict[str, type[pl.DataType]] = {
     "link": pl.Int64,
@@ -31,11 +32,12 @@ SCHEMA: dict[str, type[pl.DataType]] = {
     "speed_kmh": pl.Float64,
     "travel_time_s": pl.Float64,
 }
+"""Columns of `LINKS` and their types."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinkFlows:
-    """A network and one row for every link and hour that is published; a link without rows is not published.
+    """Holds a network and one row for every link and hour that is published; a link without rows is not published.
 
     `count` is in trips, `low` and `high` bound what noise explains (empty where no noise was added), `speed_kmh` and
     `travel_time_s` are means where known. A `day` column (days since 1970) is there where days are kept apart.
@@ -59,7 +61,7 @@ class LinkFlows:
 
     @classmethod
     def of_drives(cls, drives: Drives, *, by_day: bool = False) -> LinkFlows:
-        """Plain counts and mean speeds, no noise."""
+        """Count driven links and average their speeds, without noise; `by_day` keeps days apart."""
         keys = ["day", "hour", "link"] if by_day else ["hour", "link"]
         columns = {"day": drives.day, "hour": drives.hour, "link": drives.link, "seconds": drives.seconds}
         known = pl.col("seconds").filter(pl.col("seconds") > 0)
@@ -71,28 +73,28 @@ class LinkFlows:
 
     @cached_property
     def by_hour(self) -> Floats:
-        """[hour, link] counts, days together; 0 where nothing is published."""
+        """Return [hour, link] counts, days together; 0 where nothing is published."""
         matrix = np.zeros((24, self.network.n_links))
         np.add.at(matrix, (self.table["hour"].to_numpy(), self.table["link"].to_numpy()), self.table["count"].to_numpy())
         return matrix
 
     @property
     def totals(self) -> Floats:
-        """Counts of every link."""
+        """Return the count of every link."""
         return self.by_hour.sum(axis=0)
 
     @cached_property
     def used(self) -> Integers:
-        """Links that are published with a count above zero."""
+        """Return the links that are published with a count above zero."""
         return np.flatnonzero(self.totals > 0)
 
     @property
     def length_km(self) -> float:
-        """Kilometres of the links in `used`."""
+        """Return the kilometres of the links in `used`."""
         return float(self.network.length_m[self.used].sum() / 1000)
 
     def link_table(self) -> pl.DataFrame:
-        """One row for every link of the network: all hours together; nulls where it is not published."""
+        """Return one row for every link of the network, all hours together; nulls where it is not published."""
         weight = pl.col("count").filter(pl.col("travel_time_s").is_not_null())
         time = (pl.col("travel_time_s") * pl.col("count")).sum() / weight.sum()
         grouped = self.table.group_by("link").agg(count=pl.col("count").sum(), travel_time_s=time)
@@ -103,7 +105,7 @@ class LinkFlows:
     # -- as files --------------------------------------------------------------------------------------------------
 
     def write(self, folder: Path) -> None:
-        """links.parquet, network.gpkg, network.geojson, network.json and one Parquet file for every further table."""
+        """Write links.parquet, network.gpkg, network.geojson, network.json and a Parquet file for each further table."""
         self.table.write_parquet(folder / LINKS)
         for name, table in self.tables.items():
             table.write_parquet(folder / f"{name}.parquet")
@@ -114,7 +116,7 @@ class LinkFlows:
 
     @classmethod
     def read(cls, folder: str | Path) -> LinkFlows:
-        """What `write` wrote, network included."""
+        """Read back what `write` wrote, network included."""
         path = Path(folder)
         missing = [name for name in (LINKS, GEOPACKAGE) if not (path / name).is_file()]
         if missing:
@@ -125,6 +127,7 @@ class LinkFlows:
 
 
 def _canonical(table: pl.DataFrame, n_links: int) -> pl.DataFrame:
+    """Check a table of flows and give it all columns of `SCHEMA`."""
     absent = [name for name in ("link", "hour", "count") if name not in table.columns]
     if absent:
         raise InputError(f"a table of flows needs link, hour and count; {', '.join(absent)} missing.")
@@ -146,14 +149,14 @@ def _canonical(table: pl.DataFrame, n_links: int) -> pl.DataFrame:
 
 
 def _network(file: Path) -> RoadNetwork:
-    """The network of a GeoPackage that `write_roads` made, link for link."""
+    """Read the network of a GeoPackage that `write_roads` made, link for link."""
     import shapely
 
     database = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
     try:
         names = [row[1] for row in database.execute("PRAGMA table_info(links)")]
         rows = database.execute("SELECT * FROM links ORDER BY link").fetchall()
-        # all rows tell the types: a column may begin with thousands of links that are not published
+        # types are inferred from all rows: a column may begin with thousands of links that are not published
         links = pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
         nodes = [row[0] for row in database.execute("SELECT geom FROM nodes ORDER BY node")]
     except sqlite3.Error as error:

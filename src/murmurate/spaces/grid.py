@@ -19,19 +19,21 @@ if TYPE_CHECKING:
     from murmurate.core.trips import Trips
 
 MOST_CELLS = 10_000_000
-"""More is a slip of the keyboard (a cell size in degrees, a box of the world), not a grid to publish on."""
+"""Most cells of a grid; more is a mistake (a cell size in degrees, a box of the world). Set by hand."""
 
 SMALLEST_CELL_M = 0.1
+"""Least side of a cell in metres, the step of the plane's lattice."""
 
 MOST_TABLE_ENTRIES = 250_000_000
+"""Most entries of a neighbour table, 2 GB; set by hand."""
 
 _SLIVER = 1e-6
-"""A last row or column thinner than this share of a cell is rounding, and joins its neighbour."""
+"""Share of a cell below which a last row or column is rounding and joins its neighbour; set by hand."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells of `cell_m` metres over a public box; ids run row by row from the south-west corner.
+    """Divides a public box into cells of `cell_m` metres; ids run row by row from the south-west corner.
 
     All rows have one height and all columns one width in degrees: `cell_m` metres along the mean meridian, and along
     the middle latitude of the box (`describe` says how wide columns are at its edges). The box is closed; the last row
@@ -66,7 +68,7 @@ class Grid:
 
     @classmethod
     def from_extent(cls, trips: Trips, cell_m: float, *, extent_is_public: bool) -> Grid:
-        """The grid over the trips' own bounding box: refused unless the caller declares that box public.
+        """Make the grid of `cell_m` over the bounding box of `trips`; refused unless declared public by `extent_is_public`.
 
         Guarantee
             The outermost points of private data are somebody's places. A box drawn around them is part of what is
@@ -95,12 +97,12 @@ class Grid:
 
     @cached_property
     def lat_step(self) -> float:
-        """Degrees of latitude in a row."""
+        """Return degrees of latitude in a row."""
         return self.cell_m / METRES_PER_DEGREE_LAT
 
     @cached_property
     def lng_step(self) -> float:
-        """Degrees of longitude in a column."""
+        """Return degrees of longitude in a column."""
         return self.cell_m / (METRES_PER_DEGREE_LNG * math.cos(math.radians((self.south + self.north) / 2)))
 
     @cached_property
@@ -121,7 +123,7 @@ class Grid:
     # -- the Space protocol ----------------------------------------------------------------------------------------
 
     def spec(self) -> str:
-        """The words `--space` takes.
+        """Return the words `--space` takes.
 
         >>> Grid(60.1, 24.8, 60.3, 25.2, 250).spec()
         'grid:60.1,24.8,60.3,25.2:250'
@@ -132,44 +134,44 @@ class Grid:
         return f"grid:{south},{west},{north},{east}:{cell_m}"
 
     def locate(self, lat: ArrayLike, lng: ArrayLike) -> Integers:
-        """Cell ids of points; -1 for a point outside the box (or not a number)."""
+        """Return cell ids of points; -1 for a point outside the box (or not a number)."""
         lat, lng = np.asarray(lat, dtype=np.float64), np.asarray(lng, dtype=np.float64)
         inside = (lat >= self.south) & (lat <= self.north) & (lng >= self.west) & (lng <= self.east)
-        # Points outside may be NaN or far away: give them a harmless place before the conversion to integers.
+        # Points outside may be NaN or far away: they become 0 before the conversion to integers.
         row = np.where(inside, (lat - self.south) / self.lat_step, 0.0).astype(np.int64)
         column = np.where(inside, (lng - self.west) / self.lng_step, 0.0).astype(np.int64)
         cell = np.minimum(row, self.rows - 1) * self.columns + np.minimum(column, self.columns - 1)
         return np.asarray(np.where(inside, cell, -1), dtype=np.int64)
 
     def centre(self, place: ArrayLike) -> tuple[Floats, Floats]:
-        """Latitude and longitude of the middle of each cell."""
+        """Return latitude and longitude of the middle of each cell."""
         south, west, north, east = self.bounds(place)
         return (south + north) / 2, (west + east) / 2
 
     def distance(self, one: ArrayLike, other: ArrayLike) -> Floats:
-        """Great-circle metres between centres, element by element."""
+        """Return great-circle metres between centres, element by element."""
         return great_circle_m(*self.centre(one), *self.centre(other))
 
     def neighbours(self, place: int, reach: int = 1) -> Integers:
-        """The cells at most `reach` rows and columns away, itself included, in the order of their ids."""
+        """Return the cells at most `reach` rows and columns away, itself included, in the order of their ids."""
         around = self.neighbour_table(reach, cells=[place])[0]
         return around[around >= 0]
 
     # -- more about cells ------------------------------------------------------------------------------------------
 
     def row_column(self, cell: ArrayLike) -> tuple[Integers, Integers]:
-        """Row (from the south) and column (from the west) of each cell."""
+        """Return row (from the south) and column (from the west) of each cell."""
         row, column = np.divmod(self._known(cell), self.columns)
         return np.asarray(row), np.asarray(column)
 
     def cell_at(self, row: ArrayLike, column: ArrayLike) -> Integers:
-        """The inverse of `row_column`; -1 outside the grid."""
+        """Return the cell at each row and column, the inverse of `row_column`; -1 outside the grid."""
         row, column = np.asarray(row, dtype=np.int64), np.asarray(column, dtype=np.int64)
         inside = (row >= 0) & (row < self.rows) & (column >= 0) & (column < self.columns)
         return np.asarray(np.where(inside, row * self.columns + column, -1), dtype=np.int64)
 
     def neighbour_table(self, reach: int, *, cells: ArrayLike | None = None) -> Integers:
-        """For every cell (or each of `cells`) the (2 reach + 1)^2 cells around it, south-west first; -1 outside.
+        """Return for every cell (or each of `cells`) the (2 reach + 1)^2 cells around it, south-west first; -1 outside.
 
         >>> Grid(0, 0, 0.02, 0.02, 1000).neighbour_table(1, cells=[0])
         array([[-1, -1, -1, -1,  0,  1, -1,  3,  4]])
@@ -186,13 +188,13 @@ class Grid:
         return self.cell_at(row[:, None] + row_offset, column[:, None] + column_offset)
 
     def bounds(self, cell: ArrayLike) -> tuple[Floats, Floats, Floats, Floats]:
-        """South, west, north and east edge of each cell."""
+        """Return south, west, north and east edge of each cell."""
         row, column = self.row_column(cell)
         lat_edges, lng_edges = self.edges()
         return lat_edges[row], lng_edges[column], lat_edges[row + 1], lng_edges[column + 1]
 
     def edges(self) -> tuple[Floats, Floats]:
-        """Latitudes of the rows + 1 horizontal lines and longitudes of the columns + 1 vertical lines, for maps."""
+        """Return latitudes of the rows + 1 horizontal lines and longitudes of the columns + 1 vertical lines, for maps."""
         return self._edges
 
     @cached_property
@@ -204,7 +206,7 @@ class Grid:
         return lat, lng
 
     def describe(self) -> str:
-        """One sentence for statements and reports; public, as everything about a grid."""
+        """Describe the grid in a sentence for statements and reports; public, as everything about a grid."""
         width = [self.lng_step * METRES_PER_DEGREE_LNG * math.cos(math.radians(lat)) for lat in (self.south, self.north)]
         return (
             f"{self.n_cells:,} cells of {self.cell_m:g} m ({self.rows:,} rows, {self.columns:,} columns) over "
@@ -223,7 +225,7 @@ class Grid:
 
 
 def neighbour_offsets(reach: int) -> tuple[Integers, Integers]:
-    """Row and column offsets of a neighbourhood, in the order of `Grid.neighbour_table`."""
+    """Return row and column offsets of a neighbourhood, in the order of `Grid.neighbour_table`."""
     steps = np.arange(-reach, reach + 1, dtype=np.int64)
     return np.repeat(steps, len(steps)), np.tile(steps, len(steps))
 
@@ -244,5 +246,5 @@ def _check_box(south: float, west: float, north: float, east: float) -> None:
 
 
 def _count(extent_in_cells: float) -> float:
-    """Cells that cover an extent; a float, because absurd parameters give infinity."""
+    """Return how many cells cover an extent; a float, because absurd parameters give infinity."""
     return max(1.0, np.ceil(extent_in_cells - _SLIVER))

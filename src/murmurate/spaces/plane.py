@@ -15,7 +15,7 @@ from murmurate.errors import ParameterError
 from murmurate.spaces.sphere import EARTH_RADIUS_M, great_circle_m
 
 REACH_M = 2_000_000.0
-"""Points farther from the origin than this have no place on the plane: distances would be over 1.7 % too long."""
+"""Largest distance from the origin, in metres: beyond it distances on the plane are over 1.7 % too long."""
 
 _HALF = 2**30
 """Lattice coordinates lie within +-2^30 steps, so that a pair packs into one non-negative int64."""
@@ -23,11 +23,11 @@ _HALF = 2**30
 
 @dataclass(frozen=True)
 class Plane:
-    """Azimuthal equidistant plane around a public origin, x east and y north, with a lattice of `step_m`.
+    """Projects to an azimuthal equidistant plane around a public origin, x east and y north, with a lattice of `step_m`.
 
     Distances from the origin are exact; a distance d between points within r of it is never shorter on the plane than
     on the sphere, and longer by at most a factor (r/R) / sin(r/R): 1.00001 at 50 km, 1.0041 at 1,000 km. Plane and
-    sphere map onto each other in closed form, so a lattice point survives the way to degrees and back.
+    sphere map onto each other in closed form, so a lattice point survives conversion to degrees and back.
 
     >>> plane = Plane(60.17, 24.94)
     >>> x, y = plane.to_xy(60.18, 24.94)
@@ -57,13 +57,13 @@ class Plane:
     # -- metres and degrees ----------------------------------------------------------------------------------------
 
     def to_xy(self, lat: ArrayLike, lng: ArrayLike) -> tuple[Floats, Floats]:
-        """Metres east and north of the origin; NaN beyond the plane's reach."""
+        """Return metres east and north of the origin; NaN beyond the plane's reach."""
         lat, lng = np.broadcast_arrays(np.asarray(lat, dtype=np.float64), np.asarray(lng, dtype=np.float64))
         x, y = _project(np.ravel(lat), np.ravel(lng), self.lat, self.lng)
         return x.reshape(lat.shape), y.reshape(lat.shape)
 
     def from_xy(self, x_m: ArrayLike, y_m: ArrayLike) -> tuple[Floats, Floats]:
-        """Degrees of places in metres; the exact inverse of `to_xy`, defined on the whole sphere."""
+        """Return degrees of places in metres; the exact inverse of `to_xy`, defined on the whole sphere."""
         x, y = np.broadcast_arrays(np.asarray(x_m, dtype=np.float64), np.asarray(y_m, dtype=np.float64))
         lat, lng = _unproject(np.ravel(x), np.ravel(y), self.lat, self.lng)
         return lat.reshape(x.shape), lng.reshape(x.shape)
@@ -71,7 +71,7 @@ class Plane:
     # -- the lattice -----------------------------------------------------------------------------------------------
 
     def snap(self, x_m: ArrayLike, y_m: ArrayLike) -> tuple[Integers, Integers]:
-        """The nearest lattice point, in whole steps; refused beyond the plane's reach, where there is none."""
+        """Return the nearest lattice point, in whole steps; refused beyond the plane's reach, where there is none."""
         x, y = np.asarray(x_m, dtype=np.float64), np.asarray(y_m, dtype=np.float64)
         if x.size and not (np.abs(x).max() <= REACH_M and np.abs(y).max() <= REACH_M):
             raise ParameterError(
@@ -81,45 +81,45 @@ class Plane:
         return np.rint(x / self.step_m).astype(np.int64), np.rint(y / self.step_m).astype(np.int64)
 
     def unsnap(self, x_steps: ArrayLike, y_steps: ArrayLike) -> tuple[Floats, Floats]:
-        """Metres of lattice points."""
+        """Return metres of lattice points."""
         return np.asarray(x_steps) * self.step_m, np.asarray(y_steps) * self.step_m
 
     # -- the Space protocol; a place is a lattice point ------------------------------------------------------------
 
     def spec(self) -> str:
-        """The words `--space` takes."""
+        """Return the words `--space` takes."""
         lat, lng, step = (repr(value).removesuffix(".0") for value in (self.lat, self.lng, self.step_m))
         return f"plane:{lat},{lng}" + ("" if self.step_m == 0.1 else f":{step}")
 
     def locate(self, lat: ArrayLike, lng: ArrayLike) -> Integers:
-        """The lattice point of each point as one id; -1 beyond the plane's reach."""
+        """Return the lattice point of each point as one id; -1 beyond the plane's reach."""
         x, y = self.to_xy(lat, lng)
         inside = np.isfinite(x)
         x_steps, y_steps = self.snap(np.where(inside, x, 0.0), np.where(inside, y, 0.0))
         return np.asarray(np.where(inside, self.pack(x_steps, y_steps), -1))
 
     def centre(self, place: ArrayLike) -> tuple[Floats, Floats]:
-        """Latitude and longitude of each lattice point."""
+        """Return latitude and longitude of each lattice point."""
         return self.from_xy(*self.unsnap(*self.unpack(place)))
 
     def distance(self, one: ArrayLike, other: ArrayLike) -> Floats:
-        """Great-circle metres between lattice points, element by element."""
+        """Return great-circle metres between lattice points, element by element."""
         return great_circle_m(*self.centre(one), *self.centre(other))
 
     def neighbours(self, place: int, reach: int = 1) -> Integers:
-        """The lattice points at most `reach` steps away east-west and north-south, itself included."""
+        """Return the lattice points at most `reach` steps away east-west and north-south, itself included."""
         whole("reach", reach, at_least=0, at_most=1000)
         x, y = self.unpack(place)
         steps = np.arange(-reach, reach + 1, dtype=np.int64)
         return self.pack(x + np.tile(steps, len(steps)), y + np.repeat(steps, len(steps)))
 
     def pack(self, x_steps: ArrayLike, y_steps: ArrayLike) -> Integers:
-        """Two lattice coordinates as one place id."""
+        """Pack two lattice coordinates into one place id."""
         x, y = np.asarray(x_steps, dtype=np.int64), np.asarray(y_steps, dtype=np.int64)
         return np.asarray((y + _HALF) * (2 * _HALF) + (x + _HALF))
 
     def unpack(self, place: ArrayLike) -> tuple[Integers, Integers]:
-        """The lattice coordinates of place ids."""
+        """Return the lattice coordinates of place ids."""
         places = np.asarray(place, dtype=np.int64)
         if places.size and places.min() < 0:
             raise ParameterError("a place of -1 is a point beyond the plane's reach: leave it out first.")
@@ -127,12 +127,13 @@ class Plane:
         return np.asarray(x - _HALF), np.asarray(y - _HALF)
 
     def describe(self) -> str:
-        """One sentence for statements and reports."""
+        """Describe the plane in a phrase for statements and reports."""
         return f"a plane of metres around {self.lat:g}, {self.lng:g}, on a lattice of {self.step_m:g} m"
 
 
 @njit(cache=True, nogil=True)
 def _project(lat: Floats, lng: Floats, origin_lat: float, origin_lng: float) -> tuple[Floats, Floats]:
+    """Project degrees to metres around the origin; NaN beyond the reach."""
     x, y = np.empty(len(lat)), np.empty(len(lat))
     radians = math.pi / 180
     sin_0, cos_0 = math.sin(origin_lat * radians), math.cos(origin_lat * radians)
@@ -154,6 +155,7 @@ def _project(lat: Floats, lng: Floats, origin_lat: float, origin_lng: float) -> 
 
 @njit(cache=True, nogil=True)
 def _unproject(x: Floats, y: Floats, origin_lat: float, origin_lng: float) -> tuple[Floats, Floats]:
+    """Turn metres around the origin into degrees."""
     lat, lng = np.empty(len(x)), np.empty(len(x))
     radians = math.pi / 180
     sin_0, cos_0 = math.sin(origin_lat * radians), math.cos(origin_lat * radians)

@@ -1,4 +1,4 @@
-"""The sphere that every distance here is measured on."""
+"""Great-circle distances on a sphere."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ EARTH_RADIUS_M = 6_371_008.8
 """Mean radius of the Earth (IUGG); a great circle is within 0.6 % of the distance on the ellipsoid."""
 
 METRES_PER_DEGREE = EARTH_RADIUS_M * math.pi / 180
-"""Along a great circle of the sphere, as distances are measured."""
+"""Metres of a degree along a great circle of that sphere."""
 
 METRES_PER_DEGREE_LAT = 40_007_862.917 / 360
-"""Along a meridian of WGS84, on average from equator to pole; with the next, what cell sizes are counted in."""
+"""Metres of a degree along a meridian of WGS84, on average from equator to pole; rows of grids are measured in it."""
 
 METRES_PER_DEGREE_LNG = 40_075_016.686 / 360
-"""Along the equator of WGS84; times the cosine of the latitude elsewhere."""
+"""Metres of a degree along the equator of WGS84; times the cosine of the latitude elsewhere. For columns of grids."""
 
 
 def great_circle_m(lat: ArrayLike, lng: ArrayLike, other_lat: ArrayLike, other_lng: ArrayLike) -> Floats:
-    """Metres along the sphere, element by element (arrays broadcast).
+    """Return metres along the sphere, element by element (arrays broadcast).
 
     >>> round(float(great_circle_m(60.17, 24.94, 60.17, 24.95)))
     553
@@ -37,7 +37,7 @@ def great_circle_m(lat: ArrayLike, lng: ArrayLike, other_lat: ArrayLike, other_l
 
 @njit(cache=True, inline="always")
 def step_m(lat: float, lng: float, other_lat: float, other_lng: float) -> float:
-    """One great-circle distance in metres, for kernels."""
+    """Return one great-circle distance in metres, for kernels."""
     radians = math.pi / 180
     across = math.sin((other_lat - lat) * radians / 2)
     along = math.sin((other_lng - lng) * radians / 2)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from murmurate.errors import InputError, ParameterError
 from murmurate.spaces.road import RoadNetwork
 from murmurate.spaces.road.index import LinkIndex
-from murmurate.spaces.road.tables import link_lines
+from murmurate.spaces.road.write import link_lines
 from murmurate.spaces.sphere import METRES_PER_DEGREE
 
 

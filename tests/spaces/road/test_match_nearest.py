@@ -38,7 +38,7 @@ def test_nodes_are_joined_by_routes(town):
 
 def test_nearest_nodes(town):
     lat, lng = np.array([10.0, np.nan]) / METRES_PER_DEGREE, np.array([190.0, 0.0]) / METRES_PER_DEGREE
-    assert nearest_nodes(town, lat, lng, radius_m=60).tolist() == [2, -1]
+    assert nearest_nodes(town, lat, lng).tolist() == [2, -1]
 
 
 @pytest.mark.data

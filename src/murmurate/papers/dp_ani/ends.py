@@ -8,7 +8,7 @@ from numba import njit
 from murmurate.core.space import Floats, Integers
 from murmurate.noise import Randomness, planar_laplace
 from murmurate.spaces.road import RoadNetwork
-from murmurate.spaces.road.index import Buckets, on_segment, window
+from murmurate.spaces.road.index import Buckets, squared_distance, window
 
 STEPS = 10_000
 """Lattice steps in one radius: noise is drawn for a radius of one and stretched to each end's own. Set by hand: a step is
@@ -42,9 +42,9 @@ def _nearest_of_class(  # noqa: PLR0917
             for at in range(b.offsets[row * b.columns + low], b.offsets[row * b.columns + high + 1]):
                 s = b.segments[at]
                 street = b.seg_link[s]
-                if road_class[street] != road_class[link[p]] or on_segment(x[p], y[p], b.seg_xy, s)[0] > square:
+                if road_class[street] != road_class[link[p]] or squared_distance(x[p], y[p], b.seg_xy, s) > square:
                     continue
-                away = on_segment(noisy_x[p], noisy_y[p], b.seg_xy, s)[0]
+                away = squared_distance(noisy_x[p], noisy_y[p], b.seg_xy, s)
                 if away < best:
                     best = away
                     # of a two-way street only one direction is listed

@@ -10,7 +10,7 @@ from murmurate.core.space import Floats
 from murmurate.noise import Randomness
 from murmurate.noise.above import above_threshold
 from murmurate.spaces.road import RoadNetwork
-from murmurate.spaces.road.index import Buckets, on_segment, window
+from murmurate.spaces.road.index import Buckets, squared_distance, window
 
 STEP_M = 10.0
 """Metres by which the tested radius grows, as in the paper."""
@@ -57,7 +57,7 @@ def _counts(x: Floats, y: Floats, radii: Floats, b: Buckets, n_links: int) -> ND
         for row in range(low_row, high_row + 1):
             for at in range(b.offsets[row * b.columns + low], b.offsets[row * b.columns + high + 1]):
                 s = b.segments[at]
-                away = np.sqrt(on_segment(x[p], y[p], b.seg_xy, s)[0])
+                away = np.sqrt(squared_distance(x[p], y[p], b.seg_xy, s))
                 link = b.seg_link[s]
                 if away <= widest and away < nearest[link]:
                     if nearest[link] == np.inf:

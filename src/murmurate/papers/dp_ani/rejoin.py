@@ -8,6 +8,7 @@ from numba import njit
 from murmurate.core.space import Integers
 from murmurate.spaces.drives import Drives
 from murmurate.spaces.road import Matching
+from murmurate.spaces.road.match_nearest import append_entry, append_route
 from murmurate.spaces.road.route_table import RouteTable, look_up, prepare
 
 
@@ -53,7 +54,7 @@ def _rejoin(  # noqa: PLR0917
 ) -> tuple[Integers, Integers]:
     new_offsets = np.zeros(len(trips) + 1, dtype=np.int64)
     entries = np.empty((1024, 3), dtype=np.int64)  # link, the driven link whose hour it takes, whether it is that link
-    used = new_offsets[0]  # a plain 0 is a type of its own to numba, and `_put` would be compiled again for it
+    used = new_offsets[0]  # a plain 0 is a type of its own to numba, and `append_entry` would be compiled again for it
     for k in range(len(trips)):
         trip = trips[k]
         begin, end = offsets[trip], offsets[trip + 1]
@@ -62,22 +63,24 @@ def _rejoin(  # noqa: PLR0917
         origin, destination = first[k], last[k]
         goal = link_from[path[inner_begin]] if inner_begin < inner_end else link_from[destination]
         origin = _shorter(origin, goal, True, link_from, link_to, twin, table)
-        entries, used = _put(entries, used, origin, begin, np.int64(origin == path[begin]))
-        entries, used = _route(entries, used, link_to[origin], goal, begin, link_to, out_offsets, out_links, table)
+        entries, used = append_entry(entries, used, origin, begin, np.int64(origin == path[begin]))
+        entries, used = append_route(
+            entries, used, link_to[origin], goal, begin, np.int64(0), link_to, out_offsets, out_links, table
+        )
         if inner_begin < inner_end:
             at = inner_begin
             if entries[used - 1, 0] == path[at]:
                 at += 1
             for e in range(at, inner_end):
-                entries, used = _put(entries, used, path[e], e, np.int64(1))
+                entries, used = append_entry(entries, used, path[e], e, np.int64(1))
             start = link_to[path[inner_end - 1]]
             destination = _shorter(destination, start, False, link_from, link_to, twin, table)
             if entries[used - 1, 0] != destination:
-                entries, used = _route(
-                    entries, used, start, link_from[destination], end - 1, link_to, out_offsets, out_links, table
+                entries, used = append_route(
+                    entries, used, start, link_from[destination], end - 1, np.int64(0), link_to, out_offsets, out_links, table
                 )
         if entries[used - 1, 0] != destination:
-            entries, used = _put(entries, used, destination, end - 1, np.int64(destination == path[end - 1]))
+            entries, used = append_entry(entries, used, destination, end - 1, np.int64(destination == path[end - 1]))
         new_offsets[k + 1] = used
     return new_offsets, entries[:used].copy()
 
@@ -127,40 +130,3 @@ def _shorter(  # noqa: PLR0917
         at = look_up(table, link_to[candidate], node) if leaving else look_up(table, node, link_from[candidate])
         costs[i] = np.inf if at < 0 else float(table.cost[at] & np.uint32(0xFFFF))
     return other if costs[1] < costs[0] else link
-
-
-@njit(cache=True, nogil=True)
-def _route(  # noqa: PLR0917
-    entries: Integers,
-    used: int,
-    start: int,
-    goal: int,
-    source: int,
-    link_to: Integers,
-    out_offsets: Integers,
-    out_links: Integers,
-    table: RouteTable,
-) -> tuple[Integers, int]:
-    if start == goal or look_up(table, start, goal) < 0:
-        return entries, used
-    at = start
-    while at != goal:
-        k = look_up(table, at, goal)
-        if k < 0:
-            break
-        link = out_links[out_offsets[at] + table.hop[k]]
-        entries, used = _put(entries, used, link, source, np.int64(0))
-        at = link_to[link]
-    return entries, used
-
-
-@njit(cache=True, nogil=True)
-def _put(entries: Integers, used: int, link: int, source: int, same: int) -> tuple[Integers, int]:
-    if used == len(entries):
-        grown = np.empty((2 * used, 3), dtype=np.int64)
-        for k in range(used):  # a slice would bring numba's messages about shapes along, seconds of compilation
-            for column in range(3):
-                grown[k, column] = entries[k, column]
-        entries = grown
-    entries[used, 0], entries[used, 1], entries[used, 2] = link, source, same
-    return entries, used + 1

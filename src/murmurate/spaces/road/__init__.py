@@ -1,10 +1,9 @@
-"""Road networks: reading, indexing, routing, matching, writing."""
+"""Road networks: read, index, route, match, write."""
 
-from murmurate.spaces.road.components import largest_connected
 from murmurate.spaces.road.match import Options, match
 from murmurate.spaces.road.matching import Matching
 from murmurate.spaces.road.network import RoadNetwork
-from murmurate.spaces.road.read import read_roads
+from murmurate.spaces.road.read import largest_connected, read_roads
 from murmurate.spaces.road.route_table import prepare
 from murmurate.spaces.road.routing import Route, route, routes
 from murmurate.spaces.road.storage import load, save

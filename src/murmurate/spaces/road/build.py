@@ -1,4 +1,4 @@
-"""From streets as files tell them (polylines with tags) to a RoadNetwork; what is left out is counted."""
+"""Build a RoadNetwork from streets as files hold them (polylines with tags); what is dropped is counted."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from murmurate.spaces.road.checks import PROJECTED
 from murmurate.spaces.road.classes import class_and_speed, lane_count, speed_kmh
 from murmurate.spaces.road.network import SHORTEST_M, RoadNetwork
 
-FARTHEST_KMH = 200.0
-"""A stated speed above this is taken for a slip of the pen."""
+MAX_SPEED_LIMIT_KMH = 200.0
+"""Largest speed limit that is taken; a higher one is an error of the map. Set by hand."""
 
 
 @dataclass(frozen=True)
 class Street:
-    """One line between two nodes, as a file tells it."""
+    """Holds one line between two nodes, as a file has it."""
 
     start: Hashable
     end: Hashable
@@ -38,7 +38,7 @@ class Street:
 
 
 def build(streets: Iterable[Street], *, source: str, default_class: int | None = None) -> RoadNetwork:
-    """The network of these streets; drops and assumptions are counted in `dropped`."""
+    """Build the network of these streets; drops and assumptions are counted in `dropped`."""
     counts: Counter[str] = Counter()
     nodes: dict[Hashable, int] = {}
     node_at: list[tuple[float, float]] = []
@@ -96,7 +96,7 @@ def build(streets: Iterable[Street], *, source: str, default_class: int | None =
 
 
 def _class_of(street: Street, default_class: int | None, counts: Counter[str]) -> tuple[int, float] | None:
-    """Class and speed; the stated limit where it makes sense, else the usual speed of the class."""
+    """Return class and speed: the stated limit where it is plausible, else the usual speed of the class."""
     word = street.road_class.strip()
     found = class_and_speed(word) if word else None
     if found is None and word:
@@ -109,14 +109,14 @@ def _class_of(street: Street, default_class: int | None, counts: Counter[str]) -
         counts[f"streets without a class, taken as class {default_class}"] += 1
         found = class_and_speed(str(default_class)) or (5, 30.0)
     limit = speed_kmh(street.max_speed)
-    if limit is not None and limit > FARTHEST_KMH:
+    if limit is not None and limit > MAX_SPEED_LIMIT_KMH:
         counts["speed limits above 200 km/h, ignored"] += 1
         limit = None
     return found if limit is None else (found[0], limit)
 
 
 def _without_loops(street: Street, counts: Counter[str]) -> list[tuple[Hashable, Hashable, Floats, Floats, float]]:
-    """(start, end, lat, lng, share of length) pieces: a ring is cut in two, a line without extent is dropped."""
+    """Return pieces (start, end, lat, lng, share of length): a ring is cut in two, a line without extent is dropped."""
     lat, lng = street.lat, street.lng
     if len(lat) < 2 or (np.ptp(lat) == 0 and np.ptp(lng) == 0):
         counts["streets without length"] += 1
@@ -145,19 +145,19 @@ def _nothing_left(source: str, seen: int, counts: Counter[str], *, no_class: boo
             "functional_class, fclass or MTFCC.",
             remedy="add the column, or read with default_class=5 to take every street as local.",
         )
-    told = "; ".join(f"{count:,} {reason}" for reason, count in counts.items() if count)
-    return InputError(f"{source}: no road is left of {seen:,} streets{' (' + told + ')' if told else ''}.")
+    reasons = "; ".join(f"{count:,} {reason}" for reason, count in counts.items() if count)
+    return InputError(f"{source}: no road is left of {seen:,} streets{' (' + reasons + ')' if reasons else ''}.")
 
 
 def _with_lengths(network: RoadNetwork, given: Floats, source: str, counts: Counter[str]) -> RoadNetwork:
-    """Stated lengths where they can be true (0.8 to 3 times the drawn line), else the drawn ones."""
+    """Use stated lengths where they are plausible (0.8 to 3 times the drawn line), else the drawn ones."""
     drawn = network.length_m
     stated = given >= 0
-    believable = stated & (given >= 0.8 * drawn) & (given <= 3.0 * drawn + 1.0) & (given > 0)
-    wrong = int((stated & ~believable).sum())
+    plausible = stated & (given >= 0.8 * drawn) & (given <= 3.0 * drawn + 1.0) & (given > 0)
+    wrong = int((stated & ~plausible).sum())
     if wrong:
         counts["stated lengths far from the drawn ones, replaced"] = wrong
-    length_m = np.where(believable, given, drawn)
+    length_m = np.where(plausible, given, drawn)
     length_m = np.maximum(length_m, SHORTEST_M)
     length_m.flags.writeable = False
     unique = _first_of_each(network)
@@ -168,7 +168,7 @@ def _with_lengths(network: RoadNetwork, given: Floats, source: str, counts: Coun
 
 
 def _first_of_each(network: RoadNetwork) -> Integers:
-    """Of links between the same nodes along the same line, the one of the highest class."""
+    """Return, of links between the same nodes along the same line, the one of the highest class."""
     count = np.diff(network.shape_offsets)
     middle = network.shape_offsets[:-1] + count // 2
     table = pl.DataFrame(

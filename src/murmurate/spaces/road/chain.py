@@ -1,4 +1,4 @@
-"""What the hidden Markov chain of link matching reads, keeps and tells, as tuples of arrays for compiled code."""
+"""Input, scratch space and output of the hidden Markov chain of link matching, as tuples of arrays for compiled code."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from murmurate.core.space import Floats, Integers
 
 LONGEST_CHAIN = 20_000
-"""Points matched in one go; a longer trip is matched in parts."""
+"""Most points of a part, 40 MB of scratch space at 10 candidates; a longer trip is matched in parts."""
 
 
 class Roads(NamedTuple):
-    """What the chain reads of a network."""
+    """Holds what the chain reads of a network."""
 
     link_from: Integers
     link_to: Integers
@@ -25,7 +25,7 @@ class Roads(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The chain's parameters; see `match`."""
+    """Holds the chain's parameters; see `match.Options`."""
 
     radius_m: float
     candidates: int
@@ -36,18 +36,18 @@ class Settings(NamedTuple):
     turn_weight: float
     """Weight of a transition that turns round on the spot."""
     fastest: float
-    """How much faster than the limits a route may be driven before it is doubted."""
+    """Factor over the speed limits above which a route becomes less likely."""
     max_gap_s: float
     max_skipped: int
     has_time: bool
 
 
 class Chain(NamedTuple):
-    """Scratch space for one part."""
+    """Holds scratch space for one part: [point], [point, candidate] or [point, candidate before, candidate]."""
 
     point: Integers
     found: Integers
-    """How many candidates each point has."""
+    """Number of candidates of each point."""
     link: Integers
     offset: Floats
     away: Floats
@@ -60,7 +60,7 @@ class Chain(NamedTuple):
 
 
 class Points(NamedTuple):
-    """What is told of every point."""
+    """Holds what was found for every point; see `Matching`."""
 
     link: Integers
     offset_m: Floats
@@ -70,7 +70,7 @@ class Points(NamedTuple):
 
 
 def scratch(longest: int, k: int) -> Chain:
-    """A chain for parts of up to `longest` points."""
+    """Allocate a chain for parts of up to `longest` points with `k` candidates each."""
     n = min(longest, LONGEST_CHAIN) + 1
     return Chain(
         point=np.zeros(n, np.int64),

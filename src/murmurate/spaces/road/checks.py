@@ -1,4 +1,4 @@
-"""Every reason why arrays are not a road network, told at once."""
+"""Checks of the arrays of a road network; all faults are reported at once."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ PROJECTED = (
     "they look like metres of a projected system (such as UTM); transform them to degrees (EPSG:4326), "
     "or give the reader crs=..."
 )
+"""Explanation and remedy for coordinates outside the range of degrees."""
 
 
 def refuse_bad_arrays(arrays: Mapping[str, NDArray[Any]], name: pl.Series | None, way_id: NDArray[Any] | None) -> None:

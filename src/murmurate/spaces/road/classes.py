@@ -1,14 +1,14 @@
-"""The one table from what maps call a road to its functional class (1 motorway ... 5 local) and usual speed."""
+"""Functional class (1 motorway ... 5 local) and usual speed of each kind of road that maps name."""
 
 from __future__ import annotations
 
 import re
 
 CLASS_WORDS = {1: "motorway", 2: "primary", 3: "secondary", 4: "tertiary", 5: "local"}
-"""What each class is called when a network is written for others to read."""
+"""Name of each class in files for other tools, as OpenStreetMap has them."""
 
 CLASS_SPEED_KMH = {1: 90.0, 2: 55.0, 3: 45.0, 4: 40.0, 5: 30.0}
-"""What is assumed where only the class is known."""
+"""Speed in km/h of a class where nothing else is known; set by hand for city driving."""
 
 ROADS: dict[str, tuple[int, float]] = {
     # OpenStreetMap `highway`: class, usual speed in km/h
@@ -49,13 +49,14 @@ ROADS: dict[str, tuple[int, float]] = {
     "arterial": (1, 80.0),
     "local": (5, 30.0),
 }
+"""Functional class and usual speed in km/h of each word; speeds set by hand for city driving."""
 
 DRIVEN = frozenset(word for word in ROADS if word.islower() and word not in ("service", "busway", "arterial", "local"))
 """The OpenStreetMap `highway` values read by default: where ordinary cars drive through."""
 
 
 def class_and_speed(word: str) -> tuple[int, float] | None:
-    """Functional class and usual speed of a highway value, an MTFCC code or a class number; None if no car drives there.
+    """Return class and usual speed of a highway value, an MTFCC code or a class number; None if no car drives there.
 
     OSMnx writes several values of a merged street as a list; the first known one counts.
 
@@ -70,7 +71,7 @@ def class_and_speed(word: str) -> tuple[int, float] | None:
 
 
 def speed_kmh(text: str) -> float | None:
-    """A `maxspeed` in km/h: '50', '30 mph', '20 knots', the slowest of a list; None where it says nothing numeric.
+    """Return a `maxspeed` in km/h: '50', '30 mph', '20 knots', the slowest of a list; None where it says nothing numeric.
 
     >>> speed_kmh("25 mph"), speed_kmh("50"), speed_kmh("signals")
     (40.2336, 50.0, None)
@@ -85,7 +86,7 @@ def speed_kmh(text: str) -> float | None:
 
 
 def lane_count(text: str) -> int:
-    """How many lanes a `lanes` tag tells of; 0 for unknown.
+    """Return the number of lanes of a `lanes` tag; 0 for unknown.
 
     >>> lane_count("2"), lane_count("['2', '3']"), lane_count("")
     (2, 3, 0)
@@ -95,7 +96,7 @@ def lane_count(text: str) -> int:
 
 
 def words_in(text: str, separators: str = "[],;|'\" ") -> list[str]:
-    """The values of a tag that may be a list written as text."""
+    """Split the values of a tag that may be a list written as text."""
     for separator in separators:
         text = text.replace(separator, "\n")
     return [part.strip() for part in text.split("\n") if part.strip()]

@@ -1,4 +1,4 @@
-"""From the candidates chosen for a part to what is told of it: points, links driven, times, probabilities."""
+"""Turn the candidates chosen for a part into its results: links of points, links driven, times, probabilities."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from murmurate.spaces.road.chain import Chain, Points, Roads
 from murmurate.spaces.road.route_table import RouteTable, look_up
 
 TOUCH_M = 5.0
-"""A link of which less than this was driven at the end of a part is within the noise, and not counted as driven."""
+"""Metres of a link at the end of a part below which it does not count as driven: that is within GPS noise. Set by hand."""
 
 
 @njit(cache=True, nogil=True)
 def pick_path(chain: Chain, n: int, roads: Roads, table: RouteTable) -> int:
-    """Choose the best candidate of every point; returns a bound on how many links that path has."""
+    """Choose the best candidate of every point and return a bound on how many links that path has."""
     if n == 0:
         return 0
     best = 0
@@ -56,7 +56,7 @@ def write_part(  # noqa: PLR0917
     path_time: Floats,
     used: int,
 ) -> int:
-    """Write what the chosen path says of points and links; returns how many path entries there are now."""
+    """Write the results of the chosen path for points and links, and return how many path entries there are now."""
     if n == 0:
         return used
     _posterior(chain, n, points)
@@ -66,7 +66,7 @@ def write_part(  # noqa: PLR0917
         link, offset = chain.link[c, j], chain.offset[c, j]
         points.link[p], points.offset_m[p], points.distance_m[p], points.part[p] = link, offset, chain.away[c, j], part
         if n == 1:
-            return used  # one point alone tells a place but no drive
+            return used  # one point alone gives a place but no drive
         if c == 0:
             path[used], path_part[used], path_time[used] = link, part, time_s[p]
             used += 1
@@ -131,7 +131,7 @@ def _drive(  # noqa: PLR0917
 
 @njit(cache=True, nogil=True)
 def _posterior(chain: Chain, n: int, points: Points) -> None:
-    """The probability of each chosen candidate given all points of the part."""
+    """Compute the probability of each chosen candidate given all points of the part."""
     k = chain.link.shape[1]
     total, weight, emission, count, confidence = chain.total, chain.weight, chain.emission, chain.found, points.confidence
     ahead, fresh = np.ones(k), np.ones(k)

@@ -1,4 +1,4 @@
-"""Metres and places along polylines, on the sphere."""
+"""Lengths of and points along polylines, on the sphere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from murmurate.spaces.sphere import great_circle_m, step_m
 
 
 def polyline_lengths(offsets: Integers, lat: Floats, lng: Floats) -> Floats:
-    """Metres along each polyline; polyline k is vertices offsets[k]:offsets[k + 1]."""
+    """Return metres along each polyline; polyline k is vertices offsets[k]:offsets[k + 1]."""
     if len(lat) == 0:
         return np.zeros(len(offsets) - 1)
     steps = np.zeros(len(lat))
@@ -22,7 +22,7 @@ def polyline_lengths(offsets: Integers, lat: Floats, lng: Floats) -> Floats:
 
 @njit(cache=True, nogil=True)
 def points_along(offsets: Integers, lat: Floats, lng: Floats, links: Integers, share: Floats) -> tuple[Floats, Floats]:
-    """The point a share (0 to 1) of the way along each of these polylines."""
+    """Return the point at a share (0 to 1) of the length of each of these polylines."""
     out_lat = np.empty(len(links))
     out_lng = np.empty(len(links))
     for k in range(len(links)):
@@ -30,13 +30,13 @@ def points_along(offsets: Integers, lat: Floats, lng: Floats, links: Integers, s
         total = 0.0
         for i in range(first, last):
             total += step_m(lat[i], lng[i], lat[i + 1], lng[i + 1])
-        left = total * share[k]
+        remaining = total * share[k]
         out_lat[k], out_lng[k] = lat[last], lng[last]
         for i in range(first, last):
             step = step_m(lat[i], lng[i], lat[i + 1], lng[i + 1])
-            if step > 0.0 and left <= step:
-                out_lat[k] = lat[i] + (lat[i + 1] - lat[i]) * left / step
-                out_lng[k] = lng[i] + (lng[i + 1] - lng[i]) * left / step
+            if step > 0.0 and remaining <= step:
+                out_lat[k] = lat[i] + (lat[i + 1] - lat[i]) * remaining / step
+                out_lng[k] = lng[i] + (lng[i + 1] - lng[i]) * remaining / step
                 break
-            left -= step
+            remaining -= step
     return out_lat, out_lng

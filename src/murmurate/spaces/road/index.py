@@ -1,4 +1,4 @@
-"""Which links are near a point: a bucket grid over link segments, searched in compiled code."""
+"""Spatial index of links: a bucket grid over link segments, searched in compiled code."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from murmurate.spaces.road.network import RoadNetwork
 
 BUCKET_M = 60.0
+"""Side of a bucket in metres: the default search radius, so that a search reads three by three buckets."""
+
 MAX_BUCKETS = 20_000_000
+"""Most buckets of an index, 160 MB of offsets; set by hand. Buckets of larger areas grow."""
 
 
 class Buckets(NamedTuple):
-    """Segments listed by the square bucket they touch, as compiled searches take them.
+    """Holds segments listed by the square bucket they touch, as compiled searches take them.
 
-    Only one link of a two-way pair is listed (they lie on top of each other); a search answers with both.
+    Only one link of a two-way pair is listed (they lie on top of each other); a search returns both.
     """
 
     bucket_m: float
@@ -45,7 +48,7 @@ class Buckets(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LinkIndex:
-    """The spatial index of a network."""
+    """Finds the links of a network near points."""
 
     south: float
     west: float
@@ -94,19 +97,19 @@ class LinkIndex:
         return cls(south, west, METRES_PER_DEGREE, m_per_lng, buckets)
 
     def to_xy(self, lat: ArrayLike, lng: ArrayLike) -> tuple[Floats, Floats]:
-        """Metres east and north of the index's corner."""
+        """Return metres east and north of the index's corner."""
         lat, lng = np.atleast_1d(np.asarray(lat, np.float64)), np.atleast_1d(np.asarray(lng, np.float64))
         if lat.shape != lng.shape:
             raise InputError(f"lat has {lat.size:,} values and lng {lng.size:,}; they must pair up.")
         return (lng - self.west) * self.m_per_lng, (lat - self.south) * self.m_per_lat
 
     def nearest(self, lat: ArrayLike, lng: ArrayLike, *, radius_m: float) -> tuple[Integers, Floats, Floats]:
-        """Nearest link within the radius, metres along it, and metres away; -1, NaN and NaN where there is none."""
+        """Return the nearest link within the radius, metres along it, and metres away; -1, NaN and NaN where there is none."""
         links, offsets_m, distances_m = self.within(lat, lng, radius_m=radius_m, k=1)
         return links[:, 0], offsets_m[:, 0], distances_m[:, 0]
 
     def within(self, lat: ArrayLike, lng: ArrayLike, *, radius_m: float, k: int = 8) -> tuple[Integers, Floats, Floats]:
-        """The `k` nearest links of each point within the radius, nearest first: links, metres along, metres away."""
+        """Return the `k` nearest links of each point within the radius, nearest first: links, metres along, metres away."""
         positive("radius_m", radius_m)
         whole("k", k)
         x, y = self.to_xy(lat, lng)
@@ -117,7 +120,7 @@ class LinkIndex:
         return links, offsets_m, distances_m
 
     def links_within(self, lat: float, lng: float, *, radius_m: float) -> Integers:
-        """Every link within the radius of one point, both directions, sorted."""
+        """Return every link within the radius of one point, both directions, sorted."""
         positive("radius_m", radius_m)
         x, y = self.to_xy(lat, lng)
         listed = _all_within(float(x[0]), float(y[0]), float(radius_m), self.buckets)
@@ -126,8 +129,8 @@ class LinkIndex:
 
 
 @njit(cache=True, nogil=True)
-def on_segment(x: float, y: float, seg_xy: Floats, s: int) -> tuple[float, float, float]:
-    """Squared metres from a point to a segment, the share along it that is nearest, and the segment's metres squared."""
+def squared_distance(x: float, y: float, seg_xy: Floats, s: int) -> float:
+    """Return squared metres from a point to a segment."""
     ax, ay = seg_xy[s, 0], seg_xy[s, 1]
     dx, dy = seg_xy[s, 2] - ax, seg_xy[s, 3] - ay
     square = dx * dx + dy * dy
@@ -135,12 +138,12 @@ def on_segment(x: float, y: float, seg_xy: Floats, s: int) -> tuple[float, float
     if square > 0.0:
         share = min(1.0, max(0.0, ((x - ax) * dx + (y - ay) * dy) / square))
     ex, ey = ax + share * dx - x, ay + share * dy - y
-    return ex * ex + ey * ey, share, square
+    return ex * ex + ey * ey
 
 
 @njit(cache=True, nogil=True)
 def window(x: float, y: float, radius_m: float, b: Buckets) -> tuple[int, int, int, int]:
-    """First and last row and column of the buckets a circle touches."""
+    """Return first and last row and column of the buckets a circle touches."""
     return (
         max(0, int(np.floor((y - radius_m) / b.bucket_m))),
         min(b.rows - 1, int(np.floor((y + radius_m) / b.bucket_m))),
@@ -153,7 +156,7 @@ def window(x: float, y: float, radius_m: float, b: Buckets) -> tuple[int, int, i
 def search(  # noqa: PLR0917
     x: float, y: float, radius_m: float, b: Buckets, links: Integers, offsets_m: Floats, distances_m: Floats
 ) -> int:
-    """Fill one point's row with its nearest links, nearest first; returns how many there are."""
+    """Fill one point's row with its nearest links, nearest first, and return how many there are."""
     k = len(links)
     found = 0
     low_row, high_row, low_column, high_column = window(x, y, radius_m, b)
@@ -202,7 +205,7 @@ def search(  # noqa: PLR0917
 
 @njit(cache=True, nogil=True)
 def _both_ways(found: int, b: Buckets, links: Integers, offsets_m: Floats, distances_m: Floats) -> int:
-    """Open streets into their two directions, nearest first; squared metres become metres."""
+    """Split streets into their two directions, nearest first; squared metres become metres."""
     k = len(links)
     streets = 0
     total = 0
@@ -242,14 +245,14 @@ def _all_within(x: float, y: float, radius_m: float, b: Buckets) -> Integers:
     if low_column <= high_column:
         for row in range(low_row, high_row + 1):
             for at in range(b.offsets[row * b.columns + low_column], b.offsets[row * b.columns + high_column + 1]):
-                if on_segment(x, y, b.seg_xy, b.segments[at])[0] <= radius_m * radius_m:
+                if squared_distance(x, y, b.seg_xy, b.segments[at]) <= radius_m * radius_m:
                     hits.append(np.int64(b.seg_link[b.segments[at]]))  # noqa: PERF401 - compiled
     return np.unique(np.array(hits))
 
 
 @njit(cache=True, nogil=True)
 def _bucket_lists(seg_xy: Floats, bucket_m: float, rows: int, columns: int) -> tuple[Integers, NDArray[np.int32]]:
-    """(offsets, segments): which segments touch each bucket, row by row."""
+    """Return (offsets, segments): which segments touch each bucket, row by row."""
     counts = np.zeros(rows * columns + 1, dtype=np.int64)
     fill = np.zeros(1, dtype=np.int64)
     segments = np.zeros(0, dtype=np.int32)

@@ -12,10 +12,13 @@ from murmurate.spaces.road.index import Buckets, search
 from murmurate.spaces.road.route_table import EXCESS_STEP_S, NO_ROUTE, RouteTable
 
 BEAM = 1e-6
-"""A candidate this much less likely than the best of its point is not driven on from."""
+"""Probability relative to the best candidate of a point below which a candidate is not continued; set by hand."""
+
 NEVER = 1e18
+"""Seconds that stand for no limit where points have no times."""
+
 LOST = 1e-9
-"""A step less likely than this is an outlier or a gap: the point is left out, or a new part begins."""
+"""Probability below which a step is an outlier or a gap: the point is skipped, or a new part begins. Set by hand."""
 
 
 @njit(cache=True, nogil=True)
@@ -77,21 +80,21 @@ def match_trips(  # noqa: PLR0917
                     p += 1
                     continue
             # The chain ends here; what was skipped begins the next part.
-            path, path_part, path_time = _room(path, path_part, path_time, used + pick_path(chain, n, roads, table))
+            path, path_part, path_time = _grown(path, path_part, path_time, used + pick_path(chain, n, roads, table))
             used = write_part(chain, n, part, s.back_m, time_s, roads, table, points, path, path_part, path_time, used)
             part += 1
             n = zero
             p = first_skipped if skipped > 0 else p
             skipped = 0
-        path, path_part, path_time = _room(path, path_part, path_time, used + pick_path(chain, n, roads, table))
+        path, path_part, path_time = _grown(path, path_part, path_time, used + pick_path(chain, n, roads, table))
         used = write_part(chain, n, part, s.back_m, time_s, roads, table, points, path, path_part, path_time, used)
         path_offsets[trip + 1] = used
     return path_offsets, path[:used].copy(), path_part[:used].copy(), path_time[:used].copy()
 
 
 @njit(cache=True, nogil=True)
-def _room(path: Integers, part: Integers, time: Floats, wanted: int) -> tuple[Integers, Integers, Floats]:
-    """The three path arrays, grown where more entries are wanted."""
+def _grown(path: Integers, part: Integers, time: Floats, wanted: int) -> tuple[Integers, Integers, Floats]:
+    """Return the three path arrays, grown where more entries are wanted."""
     while wanted > len(path):
         path = np.append(path, np.empty(len(path), dtype=np.int64))
         part = np.append(part, np.empty(len(part), dtype=np.int64))
@@ -101,6 +104,7 @@ def _room(path: Integers, part: Integers, time: Floats, wanted: int) -> tuple[In
 
 @njit(cache=True, nogil=True)
 def _begin(chain: Chain) -> None:
+    """Start the chain with the emissions of its first point."""
     for j in range(chain.found[0]):
         chain.best[0, j] = chain.total[0, j] = chain.emission[0, j]
         chain.back[0, j] = -1
@@ -110,7 +114,7 @@ def _begin(chain: Chain) -> None:
 def _advance(  # noqa: PLR0917
     chain: Chain, n: int, gap_s: float, straight: float, roads: Roads, table: RouteTable, s: Settings
 ) -> bool:
-    """One step from the promising candidates; from all of them only where those lead nowhere good."""
+    """Step from the likely candidates; from all of them only where those lead nowhere."""
     return _step(chain, n, gap_s, straight, BEAM, roads, table, s) or _step(chain, n, gap_s, straight, 0.0, roads, table, s)
 
 
@@ -118,7 +122,7 @@ def _advance(  # noqa: PLR0917
 def _step(  # noqa: PLR0917
     chain: Chain, n: int, gap_s: float, straight: float, beam: float, roads: Roads, table: RouteTable, s: Settings
 ) -> bool:
-    """Weights from every candidate of the last point to every one of this; False where nothing leads here.
+    """Compute weights from every candidate of the last point to every one of this; False where nothing leads here.
 
     Written as one loop over local arrays: passing them on to a function per pair would cost more than the work itself.
     """

@@ -24,15 +24,15 @@ MATCHERS = ("markov", "nearest", "valhalla")
 """Names of the matchers, the default first."""
 
 POINTS_AT_A_TIME = 200_000
-"""Points of a task where several processes share the work: a task takes seconds, and short ones even out the load."""
+"""Most points of a task where several processes share the work: a task takes seconds, which evens out the load."""
 
 BETA_SHARE = 0.5
-"""The transition scale as a share of the network's usual route excess; measured on drives with known links."""
+"""Transition scale as a share of the network's usual route excess; chosen on drives with known links."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How to match; the defaults suit city driving seen every 5 to 120 seconds."""
+    """Holds settings of matching; the defaults suit city driving seen every 5 to 120 seconds."""
 
     matcher: str = "markov"
     """Set by `match`."""
@@ -77,14 +77,14 @@ class Options:
 def match(
     trips: Trips, network: RoadNetwork, *, matcher: str = "markov", options: Options | None = None, workers: int = 1
 ) -> Matching:
-    """Find the directed links that trips drove.
+    """Find the directed links of `network` that `trips` drove.
 
     Each trip is matched by its own points, with times counted from its first point: what is found for it, rounding
     included, depends neither on the other trips nor on their order.
 
     `matcher` is "markov" (hidden Markov chain, the default), "nearest" (nearest nodes joined by routes, as in the
-    simple matcher of DP-ANI's Algorithm 2) or "valhalla" (the `[valhalla]` extra). `workers` processes share the work
-    and change nothing else.
+    simple matcher of DP-ANI's Algorithm 2) or "valhalla" (the `[valhalla]` extra). `options` sets the rest. `workers`
+    processes share the work and change nothing else.
     """
     if not trips.has_coordinates:
         raise InputError("matching needs lat and lng; these trips have only places.")
@@ -108,7 +108,7 @@ class _Task:
 
 
 def _tasks(trips: Trips, network: RoadNetwork, options: Options, workers: int, start_us: Integers | None) -> list[_Task]:
-    """Runs of whole trips; one run when there is one worker."""
+    """Cut trips into runs of whole trips; one run where there is one worker."""
     size = trips.n_points if workers == 1 else min(POINTS_AT_A_TIME, trips.n_points // (2 * workers) + 1)
     # whole microseconds are subtracted before anything is rounded, trip by trip: a clock shared by trips would pass the
     # rounding of one trip's times on to the others
@@ -155,19 +155,15 @@ def _match_markov(task: _Task) -> Matching:
     settings = _settings(options, table, has_time=task.time_s is not None)
     buckets, k = network.index.buckets, options.candidates
     keep = moved(task.offsets, x, y, options.thin_m)
-    if keep.all():
-        room = scratch(_longest(task.offsets), k)
-        offsets, links, parts, entered = match_trips(task.offsets, x, y, clock, buckets, roads, table, settings, room, points)
-    else:
-        few = np.concatenate(([0], np.cumsum(keep)))[task.offsets]
-        kept = Points(*(values[keep] for values in points))
-        room = scratch(_longest(few), k)
-        offsets, links, parts, entered = match_trips(
-            few, x[keep], y[keep], clock[keep], buckets, roads, table, settings, room, kept
-        )
-        for all_values, values in zip(points, kept, strict=True):
-            all_values[keep] = values
-        fill(task.offsets, keep, x, y, settings.radius_m, k, buckets, offsets, links, points)
+    few = np.concatenate(([0], np.cumsum(keep)))[task.offsets]
+    kept = Points(*(values[keep] for values in points))
+    arrays = scratch(int(np.diff(few).max(initial=0)), k)
+    offsets, links, parts, entered = match_trips(
+        few, x[keep], y[keep], clock[keep], buckets, roads, table, settings, arrays, kept
+    )
+    for all_values, values in zip(points, kept, strict=True):
+        all_values[keep] = values
+    fill(task.offsets, keep, x, y, settings.radius_m, k, buckets, offsets, links, points)
     return Matching(
         offsets=task.offsets,
         **points._asdict(),
@@ -176,10 +172,6 @@ def _match_markov(task: _Task) -> Matching:
         path_part=parts,
         path_elapsed_s=entered if task.time_s is not None else np.full(len(links), np.nan),
     )
-
-
-def _longest(offsets: Integers) -> int:
-    return int(np.diff(offsets).max()) if len(offsets) > 1 else 0
 
 
 def _settings(options: Options, table: RouteTable, *, has_time: bool) -> Settings:
@@ -201,7 +193,7 @@ def _settings(options: Options, table: RouteTable, *, has_time: bool) -> Setting
 
 @lru_cache(maxsize=2)
 def _kept(fingerprint: str, folder: Path) -> list[tuple[RouteTable, Roads]]:
-    """A place to keep what belongs to a network in this process."""
+    """Return a list that keeps what belongs to a network in this process."""
     return []
 
 

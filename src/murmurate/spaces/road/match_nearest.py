@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from murmurate.core.parameters import positive
 from murmurate.core.space import Floats, Integers
 from murmurate.spaces.road.matching import Matching
 from murmurate.spaces.road.network import RoadNetwork
@@ -15,9 +14,9 @@ from murmurate.spaces.road.route_table import RouteTable, look_up, prepare
 def match_nearest(
     network: RoadNetwork, offsets: Integers, lat: Floats, lng: Floats, time_s: Floats | None, *, radius_m: float = 60.0
 ) -> Matching:
-    """DP-ANI's Algorithm 2 without its noise: no point weighs on another, so it follows every wrong snap."""
+    """Match by DP-ANI's Algorithm 2 without its noise: each point on its own, so that every wrong snap is followed."""
     links, offsets_m, distances_m = network.index.nearest(lat, lng, radius_m=radius_m)
-    nodes = nearest_nodes(network, lat, lng, radius_m=radius_m)
+    nodes = nearest_nodes(network, lat, lng)
     nodes[links < 0] = -1
     n_trips = len(offsets) - 1
     first, last = np.full(n_trips, -1, dtype=np.int64), np.full(n_trips, -1, dtype=np.int64)
@@ -41,14 +40,10 @@ def match_nearest(
     )
 
 
-def nearest_nodes(network: RoadNetwork, lat: Floats, lng: Floats, *, radius_m: float) -> Integers:
-    """The nearest node of each point that has a link within the radius; -1 for the others.
-
-    A block can be long, so that nodes are searched much farther out than links.
-    """
+def nearest_nodes(network: RoadNetwork, lat: Floats, lng: Floats) -> Integers:
+    """Return the nearest node of each point, however far; -1 for points without finite coordinates."""
     from scipy.spatial import cKDTree
 
-    positive("radius_m", radius_m)
     x, y = network.index.to_xy(lat, lng)
     tree = cKDTree(np.column_stack(network.index.to_xy(network.node_lat, network.node_lng)))
     finite = np.isfinite(x) & np.isfinite(y)
@@ -93,22 +88,24 @@ def _join(  # noqa: PLR0917
     out_links: Integers,
     table: RouteTable,
 ) -> tuple[Integers, Integers]:
+    """Return offsets by trip, and rows (link, part, point)."""
     path_offsets = np.zeros(len(offsets), dtype=np.int64)
-    entries = np.empty((64, 3), dtype=np.int64)  # link, part, point
-    used = 0
+    entries = np.empty((64, 3), dtype=np.int64)
+    # a plain 0 is a type of its own to numba, and kernels that are given one are compiled again for it
+    used = path_offsets[0]
     for trip in range(len(offsets) - 1):
         begin, end = offsets[trip], offsets[trip + 1]
-        part = 0
+        part = np.int64(0)
         at = -1
         if first[trip] >= 0:
-            entries, used = _put(entries, used, first[trip], part, begin)
+            entries, used = append_entry(entries, used, first[trip], part, begin)
             at = link_to[first[trip]]
         for p in range(begin, end + 1):
             closing = p == end
             if closing and last[trip] < 0:
                 break
             if not closing and ((first[trip] >= 0 and p == begin) or (last[trip] >= 0 and p == end - 1)):
-                continue  # the ends are told by their links
+                continue  # the ends are given by their links
             goal = link_from[last[trip]] if closing else nodes[p]
             if closing and first[trip] == last[trip] and used > path_offsets[trip] and entries[used - 1, 0] == last[trip]:
                 break
@@ -117,23 +114,50 @@ def _join(  # noqa: PLR0917
             if at >= 0 and at != goal and look_up(table, at, goal) < 0:
                 part += 1
                 at = -1
-            while at >= 0 and at != goal:
-                k = look_up(table, at, goal)
-                link = out_links[out_offsets[at] + table.hop[k]]
-                entries, used = _put(entries, used, link, part, min(p, end - 1))
-                at = link_to[link]
+            if at >= 0:
+                entries, used = append_route(
+                    entries, used, at, goal, part, min(p, end - 1), link_to, out_offsets, out_links, table
+                )
             at = goal
             if closing:
-                entries, used = _put(entries, used, last[trip], part, end - 1)
+                entries, used = append_entry(entries, used, last[trip], part, end - 1)
         path_offsets[trip + 1] = used
     return path_offsets, entries[:used].copy()
 
 
 @njit(cache=True, nogil=True)
-def _put(entries: Integers, used: int, link: int, part: int, point: int) -> tuple[Integers, int]:
+def append_route(  # noqa: PLR0917
+    entries: Integers,
+    used: int,
+    start: int,
+    goal: int,
+    second: int,
+    third: int,
+    link_to: Integers,
+    out_offsets: Integers,
+    out_links: Integers,
+    table: RouteTable,
+) -> tuple[Integers, int]:
+    """Append a row for each link of the fastest route between two nodes; nothing where none is in reach."""
+    at = start
+    while at != goal:
+        k = look_up(table, at, goal)
+        if k < 0:
+            break
+        link = out_links[out_offsets[at] + table.hop[k]]
+        entries, used = append_entry(entries, used, link, second, third)
+        at = link_to[link]
+    return entries, used
+
+
+@njit(cache=True, nogil=True)
+def append_entry(entries: Integers, used: int, link: int, second: int, third: int) -> tuple[Integers, int]:
+    """Append a row of three numbers, in an array twice as large where it is full."""
     if used == len(entries):
         grown = np.empty((2 * used, 3), dtype=np.int64)
-        grown[:used] = entries
+        for k in range(used):  # a slice would bring numba's messages about shapes along, seconds of compilation
+            for column in range(3):
+                grown[k, column] = entries[k, column]
         entries = grown
-    entries[used, 0], entries[used, 1], entries[used, 2] = link, part, point
+    entries[used, 0], entries[used, 1], entries[used, 2] = link, second, third
     return entries, used + 1

@@ -14,10 +14,10 @@ from murmurate.spaces.road.matching import Matching
 from murmurate.spaces.road.network import RoadNetwork
 
 SNAP_M = 25.0
-"""How far the middle of Valhalla's edge may lie from the link it is taken for."""
+"""Metres that the middle of Valhalla's edge may lie from the link it is matched to; set by hand."""
 
 UNMATCHED = ("No suitable edges", "Map Match algorithm failed", "No data found", "no path found", "No path could be found")
-"""What Valhalla says when there is no road near a trip, or no drive that explains it."""
+"""Parts of Valhalla's error messages where there is no road near a trip, or no drive that explains it."""
 
 
 def match_with_valhalla(  # noqa: PLR0917
@@ -25,7 +25,7 @@ def match_with_valhalla(  # noqa: PLR0917
 ) -> Matching:
     """Match with Valhalla's own map matcher; its tiles should come from the OpenStreetMap file of the network.
 
-    `config` is the path of a Valhalla configuration whose tiles are built. Valhalla tells no posterior: confidence is 1
+    `config` is the path of a Valhalla configuration whose tiles are built. Valhalla gives no posterior: confidence is 1
     where it matched.
     """
     try:
@@ -83,7 +83,7 @@ def match_with_valhalla(  # noqa: PLR0917
 
 
 def _ask(actor: Any, lat: Floats, lng: Floats, time_s: Floats | None) -> dict[str, Any] | None:
-    """Valhalla's answer for one trip; None where it finds no match at all."""
+    """Query Valhalla for one trip; None where it finds no match at all."""
     if len(lat) < 2:
         return None
     shape: list[dict[str, Any]] = [{"lat": float(y), "lon": float(x)} for y, x in zip(lat, lng, strict=True)]
@@ -114,7 +114,7 @@ def _ask(actor: Any, lat: Floats, lng: Floats, time_s: Floats | None) -> dict[st
 
 
 def _links(network: RoadNetwork, answer: dict[str, Any]) -> Iterator[int]:
-    """The link of each of Valhalla's edges: same way where ids are known, same direction, nearest middle."""
+    """Find the link of each of Valhalla's edges: same way id where known, same direction, nearest middle."""
     lat, lng = _decoded(answer["shape"])
     for edge in answer["edges"]:
         first, last = edge["begin_shape_index"], edge["end_shape_index"]
@@ -135,7 +135,7 @@ def _links(network: RoadNetwork, answer: dict[str, Any]) -> Iterator[int]:
 
 
 def _decoded(text: str) -> tuple[list[float], list[float]]:
-    """An encoded polyline of six decimals."""
+    """Decode a polyline of six decimals."""
     values: list[int] = []
     number = shift = 0
     for letter in text:
@@ -150,7 +150,7 @@ def _decoded(text: str) -> tuple[list[float], list[float]]:
 
 
 def _offsets(network: RoadNetwork, link: Integers, lat: Floats, lng: Floats) -> Floats:
-    """Metres along the link at which Valhalla put each point."""
+    """Return metres along the link at which Valhalla put each point."""
     there = np.flatnonzero(link >= 0)
     offset_m = np.full(len(link), np.nan)
     if len(there):

@@ -1,4 +1,4 @@
-"""What matching found: the link of every point, the links every trip drove, and how sure it is."""
+"""Results of matching: the link of every point, the links every trip drove, and their probabilities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from murmurate.spaces.road.network import RoadNetwork
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Matching:
-    """Per point and per trip; what could not be matched is -1 or NaN, never filled in.
+    """Holds links per point and per trip; what could not be matched is -1 or NaN, never filled in.
 
     A trip is matched in parts: a new part begins where no drive explains the step from the point before (a long gap,
     a leap, a piece of road that is not on the map). Between parts nothing is assumed to have been driven.
@@ -50,33 +50,33 @@ class Matching:
 
     @property
     def trip_confidence(self) -> Floats:
-        """Mean confidence of each trip's points, unmatched ones counting 0."""
+        """Return the mean confidence of each trip's points, unmatched ones counting 0."""
         return np.add.reduceat(self.confidence, self.offsets[:-1]) / np.diff(self.offsets) if self.n_trips else np.zeros(0)
 
     @property
     def trip_unmatched(self) -> Integers:
-        """How many points of each trip lie on no road that explains them."""
+        """Count the unmatched points of each trip."""
         missing = (self.link < 0).astype(np.int64)
         return np.add.reduceat(missing, self.offsets[:-1]) if self.n_trips else np.zeros(0, np.int64)
 
     @property
     def path_trip(self) -> Integers:
-        """The trip of each driven link."""
+        """Return the trip of each driven link."""
         return np.repeat(np.arange(self.n_trips, dtype=np.int64), np.diff(self.path_offsets))
 
     @property
     def path_entered_s(self) -> Floats:
-        """Seconds since 1970 at which each link was entered, to about a microsecond; NaN without times."""
+        """Return seconds since 1970 at which each link was entered, to about a microsecond; NaN without times."""
         if self.start_us is None:
             return self.path_elapsed_s
         return self.start_us[self.path_trip] / 1e6 + self.path_elapsed_s
 
     def path(self, trip: int) -> Integers:
-        """The directed links one trip drove, in order."""
+        """Return the directed links that trip number `trip` drove, in order."""
         return self.path_link[self.path_offsets[trip] : self.path_offsets[trip + 1]]
 
     def summary(self) -> dict[str, float]:
-        """Counts for the custodian; they are read from private data and must not leave."""
+        """Count matched points and trips for the custodian; the counts are private and must not leave."""
         there = self.link >= 0
         return {
             "points": len(self.link),
@@ -91,7 +91,7 @@ class Matching:
         }
 
     def to_trips(self, trips: Trips, network: RoadNetwork) -> Trips:
-        """The driven links as trips with a `link` column (and the time each was entered), on this network."""
+        """Return the driven links of `trips` as trips on `network`, with a `link` column and the time each was entered."""
         uid = trips.table["uid"].gather(self.offsets[:-1]).gather(self.path_trip)
         columns: dict[str, Any] = {"uid": uid, "tid": trips.trip_ids.gather(self.path_trip)}
         if trips.has_time:
@@ -102,7 +102,7 @@ class Matching:
 
 
 def joined(parts: Sequence[Matching]) -> Matching:
-    """Matchings of consecutive trips as one."""
+    """Join matchings of consecutive trips."""
     if len(parts) == 1:
         return parts[0]
     fields = ("link", "offset_m", "distance_m", "confidence", "part", "path_link", "path_part", "path_elapsed_s")

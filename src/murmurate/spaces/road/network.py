@@ -21,19 +21,19 @@ from murmurate.spaces.road.geometry import points_along, polyline_lengths
 from murmurate.spaces.sphere import great_circle_m
 
 SHORTEST_M = 0.01
-"""No link is shorter: two nodes at one place keep their connection, and no time to drive it is zero."""
+"""Least length of a link in metres: two nodes at one place stay connected, and no travel time is zero."""
 
 if TYPE_CHECKING:
     from murmurate.spaces.road.index import LinkIndex
 
 LOCATE_WITHIN_M = 60.0
-"""A point farther than this from every link is outside the network."""
+"""Metres from the nearest link beyond which a point is outside the network; set by hand."""
 
 HASH_DIGITS = 16
 """Hexadecimal digits of the content hash in a spec: 64 bits, so that two files are not confused by accident."""
 
 UNSAVED = "unsaved"
-"""The file name in the spec of a network that was built in memory and read from no file."""
+"""File name in the spec of a network that was built in memory."""
 
 ARRAYS: dict[str, type[np.generic]] = {
     "node_lat": np.float64,
@@ -48,11 +48,12 @@ ARRAYS: dict[str, type[np.generic]] = {
     "shape_lat": np.float64,
     "shape_lng": np.float64,
 }
+"""Arrays of a network that routing and matching read, and their types; the content hash covers them in this order."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RoadNetwork:
-    """Nodes and directed links; a two-way street is two links. A place is a link's number.
+    """Holds nodes and directed links; a two-way street is two links. A place is a link's number.
 
     >>> network = RoadNetwork.from_arrays(
     ...     node_lat=[60.0, 60.0], node_lng=[24.0, 24.001], link_from=[0, 1], link_to=[1, 0], road_class=[5, 5]
@@ -103,7 +104,12 @@ class RoadNetwork:
         source: str = "",
         dropped: Mapping[str, int] | None = None,
     ) -> RoadNetwork:
-        """A checked network: geometry defaults to straight lines, length to that of the geometry, speed to the class's."""
+        """Check arrays of nodes and links and make a network of them.
+
+        Geometry defaults to straight lines, `length_m` to that of the geometry, `speed_kmh` to that of the class. Link k runs
+        from node link_from[k] to link_to[k]; its vertices are shape_offsets[k]:shape_offsets[k + 1]. `lanes` is 0 where
+        unknown; `name`, `way_id`, `source` and `dropped` are kept as given.
+        """
         values: dict[str, Any] = {
             "node_lat": node_lat,
             "node_lng": node_lng,
@@ -149,17 +155,17 @@ class RoadNetwork:
 
     @property
     def total_km(self) -> float:
-        """Kilometres of directed links; a two-way street counts twice."""
+        """Return kilometres of directed links; a two-way street counts twice."""
         return float(self.length_m.sum() / 1000.0)
 
     @cached_property
     def time_s(self) -> Floats:
-        """Seconds to drive each link at its speed."""
+        """Return seconds to drive each link at its speed."""
         return self.length_m * 3.6 / self.speed_kmh
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of everything that routing and matching read."""
+        """Return a hash of everything that routing and matching read."""
         digest = hashlib.sha256()
         for key in ARRAYS:
             digest.update(key.encode())
@@ -168,17 +174,17 @@ class RoadNetwork:
 
     @cached_property
     def out_links(self) -> tuple[Integers, Integers]:
-        """(offsets, links): the links that leave node n are links[offsets[n]:offsets[n + 1]]."""
+        """Return (offsets, links): the links that leave node n are links[offsets[n]:offsets[n + 1]]."""
         return _grouped(self.link_from, self.n_nodes)
 
     @cached_property
     def in_links(self) -> tuple[Integers, Integers]:
-        """(offsets, links): the links that reach node n are links[offsets[n]:offsets[n + 1]]."""
+        """Return (offsets, links): the links that reach node n are links[offsets[n]:offsets[n + 1]]."""
         return _grouped(self.link_to, self.n_nodes)
 
     @cached_property
     def twin(self) -> Integers:
-        """The link of the same street driven the other way; -1 for a one-way."""
+        """Return the link of the same street driven the other way; -1 for a one-way."""
         count = np.diff(self.shape_offsets)
         middle = self.shape_offsets[:-1] + count // 2
         mirrored = self.shape_offsets[:-1] + (count - 1) // 2  # so that a street and its mirror name the same vertices
@@ -199,14 +205,14 @@ class RoadNetwork:
 
     @cached_property
     def index(self) -> LinkIndex:
-        """The spatial index over link segments."""
+        """Return the spatial index over link segments."""
         from murmurate.spaces.road.index import LinkIndex
 
         return LinkIndex.build(self)
 
     @cached_property
     def midpoint(self) -> tuple[Floats, Floats]:
-        """Latitude and longitude half way along every link."""
+        """Return latitude and longitude half way along every link."""
         links = np.arange(self.n_links)
         half = np.full(self.n_links, 0.5)
         lat, lng = points_along(self.shape_offsets, self.shape_lat, self.shape_lng, links, half)
@@ -214,7 +220,7 @@ class RoadNetwork:
 
     @cached_property
     def heading(self) -> Integers:
-        """Where each link leads, from end to end: 0 east, 1 north, 2 west, 3 south."""
+        """Return the direction of each link, from end to end: 0 east, 1 north, 2 west, 3 south."""
         start, end = self.link_from, self.link_to
         across = (self.node_lng[end] - self.node_lng[start]) * np.cos(np.radians(self.node_lat[start]))
         angle = np.arctan2(self.node_lat[end] - self.node_lat[start], across)
@@ -223,24 +229,24 @@ class RoadNetwork:
     # -- a Space whose places are links ----------------------------------------------------------------------------
 
     def spec(self) -> str:
-        """`road:`, the file's name (its folder is nobody's business) and the first half of a hash of its content."""
+        """Return `road:`, the file's name without its folder, and the first digits of a hash of its content."""
         return f"road:{Path(self.source).name or UNSAVED}#{self.fingerprint[:HASH_DIGITS]}"
 
     def locate(self, lat: ArrayLike, lng: ArrayLike) -> Integers:
-        """The nearest link within 60 m; -1 outside."""
+        """Return the nearest link within 60 m; -1 outside."""
         return self.index.nearest(lat, lng, radius_m=LOCATE_WITHIN_M)[0]
 
     def centre(self, place: ArrayLike) -> tuple[Floats, Floats]:
-        """The middle of each link."""
+        """Return the middle of each link."""
         links = self._known(place)
         return self.midpoint[0][links], self.midpoint[1][links]
 
     def distance(self, one: ArrayLike, other: ArrayLike) -> Floats:
-        """Straight metres between the middles of links."""
+        """Return great-circle metres between the middles of links."""
         return great_circle_m(*self.centre(one), *self.centre(other))
 
     def neighbours(self, place: int, reach: int = 1) -> Integers:
-        """The links within `reach` steps: two links are one step apart when they share a node."""
+        """Return the links within `reach` steps of `place`; two links are one step apart when they share a node."""
         found = set(self._known([place]).tolist())
         edge = set(found)
         (out_offsets, out), (in_offsets, into) = self.out_links, self.in_links
@@ -253,12 +259,12 @@ class RoadNetwork:
         return np.array(sorted(found), dtype=np.int64)
 
     def shape(self, link: int) -> tuple[Floats, Floats]:
-        """The vertices of one link."""
+        """Return the vertices of one link."""
         span = slice(int(self.shape_offsets[link]), int(self.shape_offsets[link + 1]))
         return self.shape_lat[span], self.shape_lng[span]
 
     def take_links(self, keep: ArrayLike, *, dropped: Mapping[str, int] | None = None) -> RoadNetwork:
-        """The network of these links (numbers or a mask) and the nodes they touch, renumbered in their order here."""
+        """Return the network of the links in `keep` (numbers or a mask) and their nodes, renumbered; `dropped` adds counts."""
         mask = np.zeros(self.n_links, dtype=bool)
         mask[np.asarray(keep)] = True
         links = np.flatnonzero(mask)
@@ -297,6 +303,7 @@ class RoadNetwork:
 
 
 def _array(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Copy values to an array of the type that `ARRAYS` gives this name."""
     wanted = ARRAYS[name]
     try:
         given = np.asarray(values)
@@ -308,7 +315,7 @@ def _array(name: str, values: ArrayLike) -> NDArray[Any]:
 
 
 def _straight(values: Mapping[str, NDArray[Any]]) -> tuple[Integers, Floats, Floats]:
-    """Two-vertex shapes; link ends outside the nodes are left for the check to name."""
+    """Return two-vertex shapes; link ends outside the nodes are clipped, and refused by the later check."""
     ends = (
         np.column_stack([values["link_from"], values["link_to"]]).ravel() if len(values["link_from"]) else np.zeros(0, np.int64)
     )
@@ -320,6 +327,7 @@ def _straight(values: Mapping[str, NDArray[Any]]) -> tuple[Integers, Floats, Flo
 
 
 def _grouped(node_of_link: Integers, n_nodes: int) -> tuple[Integers, Integers]:
+    """Return offsets by node, and links in the order of their nodes."""
     order = np.argsort(node_of_link, kind="stable").astype(np.int64)
     offsets = np.concatenate(([0], np.cumsum(np.bincount(node_of_link, minlength=n_nodes)))).astype(np.int64)
     return offsets, order

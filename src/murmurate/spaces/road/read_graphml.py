@@ -20,11 +20,12 @@ from murmurate.spaces.road.reproject import to_degrees
 from murmurate.spaces.road.ways import street_tags
 
 NODE_COLUMNS = (("x", "y"), ("lng", "lat"), ("lon", "lat"), ("longitude", "latitude"))
+"""Names of x and y of a node, tried in this order."""
 
 
 @dataclass
 class _File:
-    """What was read so far: coordinates by node, edges, and what the file says about itself."""
+    """Holds what was read so far: coordinates by node, edges, and attributes of the graph."""
 
     node_at: dict[str, tuple[float, float]] = field(default_factory=dict)
     edges: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
@@ -33,7 +34,7 @@ class _File:
 
 
 def read_graphml(file: Path, *, default_class: int | None = None, crs: str | None = None) -> RoadNetwork:
-    """Every edge of a directed graph is one link; of an undirected one, two."""
+    """Read a graph; every edge of a directed graph is one link, of an undirected one two."""
     try:
         with _open(file) as stream:
             content = _parse(stream, file)
@@ -117,7 +118,7 @@ def _streets(content: _File, file: Path, crs: str | None) -> Iterator[Street]:
 def _shape(
     tags: dict[str, str], start: tuple[float, float], end: tuple[float, float], file: Path, number: int
 ) -> tuple[Floats, Floats]:
-    """Vertices from `via` ("lng,lat lng,lat", ends left out), from WKT in `geometry`, or the straight line."""
+    """Return vertices from `via` ("lng,lat lng,lat" without ends), from WKT in `geometry`, or the straight line."""
     via, wkt = tags.get("via", ""), tags.get("geometry", "")
     try:
         if via:

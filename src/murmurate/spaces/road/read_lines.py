@@ -19,10 +19,11 @@ from murmurate.spaces.road.reproject import to_degrees
 from murmurate.spaces.road.ways import Way, coordinate_refs, cut_at_junctions, street_tags
 
 Rows = list[tuple[dict[str, str], Any]]
+"""Attributes and geometry of each feature."""
 
 
 def read_lines(file: Path, *, default_class: int | None = None, crs: str | None = None) -> RoadNetwork:
-    """Lines that name their nodes (`from_node`, `to_node`) are links; others are cut where they share a vertex."""
+    """Read lines: those that name their nodes (`from_node`, `to_node`) are links, others are cut where they share a vertex."""
     import shapely
 
     name = file.name.lower()
@@ -103,7 +104,7 @@ def _geojson(file: Path) -> tuple[Rows, str | None]:
 
 
 def _geopackage(file: Path) -> tuple[Rows, str | None]:
-    """The first table of features; GeoPackage is SQLite with a header before each well-known binary."""
+    """Read the first table of features; GeoPackage is SQLite with a header before each well-known binary."""
     import shapely
 
     with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as database:

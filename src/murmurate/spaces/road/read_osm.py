@@ -17,10 +17,11 @@ from murmurate.spaces.road.network import RoadNetwork
 from murmurate.spaces.road.ways import Way, cut_at_junctions
 
 CLOSED = frozenset({"no", "private", "agricultural", "forestry", "delivery", "emergency"})
+"""Values of OpenStreetMap access tags that close a way to ordinary cars."""
 
 
 def read_osm(file: Path, *, highways: frozenset[str] | None = None) -> RoadNetwork:
-    """Roads that cars drive on, cut at junctions, one-ways kept."""
+    """Read roads that cars drive on, cut at junctions, with one-ways."""
     counts: Counter[str] = Counter()
     try:
         ways = list(_ways(file, DRIVEN if highways is None else highways, counts))
@@ -30,8 +31,8 @@ def read_osm(file: Path, *, highways: frozenset[str] | None = None) -> RoadNetwo
             remedy="fetch the file again and compare its size or checksum with the source.",
         ) from None
     if not ways:
-        told = "; ".join(f"{count:,} {reason}" for reason, count in counts.items()) or "it holds no highway at all"
-        raise InputError(f"{file}: no road for cars was found ({told}).")
+        reasons = "; ".join(f"{count:,} {reason}" for reason, count in counts.items()) or "it holds no highway at all"
+        raise InputError(f"{file}: no road for cars was found ({reasons}).")
     network = build(cut_at_junctions(ways), source=str(file))
     return replace(network, dropped={**counts, **network.dropped})
 
@@ -55,7 +56,7 @@ def _ways(file: Path, highways: frozenset[str], counts: Counter[str]) -> Iterato
 
 
 def _closed(tags: dict[str, str]) -> bool:
-    """The most particular access tag decides."""
+    """Decide by the most specific access tag whether a way is closed to cars."""
     for key in ("motorcar", "motor_vehicle", "vehicle", "access"):
         if key in tags:
             return tags[key] in CLOSED
@@ -63,7 +64,7 @@ def _closed(tags: dict[str, str]) -> bool:
 
 
 def _parts(way: Any, tags: dict[str, str], counts: Counter[str]) -> Iterator[Way]:
-    """The runs of a way whose nodes are in the file; extracts cut ways at their border."""
+    """Split a way into the runs whose nodes are in the file; extracts cut ways at their border."""
     refs: list[int] = []
     lat: list[float] = []
     lng: list[float] = []

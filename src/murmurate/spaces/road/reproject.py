@@ -1,4 +1,4 @@
-"""From a named coordinate system to degrees."""
+"""Transform coordinates of a named system to degrees."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from murmurate.core.space import Floats
 from murmurate.errors import InputError
 
 DEGREES = frozenset({"", "epsg:4326", "ogc:crs84", "urn:ogc:def:crs:ogc:1.3:crs84", "urn:ogc:def:crs:epsg::4326", "epsg:4269"})
-"""Names that need no transformation; NAD83 (4269) differs by less than two metres."""
+"""Names of systems that need no transformation; NAD83 (4269) differs by less than two metres."""
 
 
 def to_degrees(lat: Floats, lng: Floats, crs: str | None) -> tuple[Floats, Floats]:
-    """Y and x of the system as WGS84 latitude and longitude."""
+    """Transform y and x of a system to WGS84 latitude and longitude."""
     if crs is None or crs.strip().lower() in DEGREES:
         return lat, lng
     x, y = _transformer(crs).transform(lng, lat)

@@ -1,4 +1,4 @@
-"""Routes between all near nodes, found once per network and kept on disk, so that matching only looks them up."""
+"""Routes between all near nodes, computed once per network and kept on disk, so that matching only looks them up."""
 
 from __future__ import annotations
 
@@ -16,31 +16,45 @@ from numpy.typing import NDArray
 from murmurate.core.parameters import positive
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError
-from murmurate.spaces.road.routing import Graph, costs_from, graph, reset, settle
+from murmurate.spaces.road.routing import Graph, compiled_workspace, costs_from, graph, reset, settle
 from murmurate.spaces.sphere import METRES_PER_DEGREE
 
 if TYPE_CHECKING:
     from murmurate.spaces.road.network import RoadNetwork
 
 VERSION = 2
+"""Version of the cached files; part of their folder's name, so that older ones are not read."""
+
 NO_ROUTE = np.uint32(0xFFFFFFFF)
+"""Entry of a pair of nodes without a route in reach; `STEPS` keeps it free."""
+
 STEPS = 65_534
-"""Metres and seconds are kept in 16 bits each: about 0.5 m and 0.02 s at a reach of 20 minutes."""
+"""Steps of stored metres and seconds, in 16 bits each: about 0.5 m and 0.02 s at a reach of 20 minutes."""
+
 EXCESS_STEP_S = 5.0
+"""Seconds of travel time of a bin of the usual route excess; set by hand."""
+
 EXCESS_STEPS = 120
+"""Bins of the usual route excess, up to 10 minutes, the longest gap that is matched by default."""
+
 REACHES_S = (1200.0, 900.0, 720.0, 600.0, 480.0, 360.0, 240.0, 120.0)
+"""Reaches in seconds that are tried until a table is small enough, longest first; set by hand."""
+
 MAX_PAIRS = 150_000_000
-"""At five bytes a pair this is 750 MB."""
+"""Most pairs of nodes of a table; at five bytes a pair this is 750 MB."""
+
 WINDOW = 17
-"""Tiles across the square around a node; tiles are as large as this needs."""
+"""Tiles across the square around a node, set by hand; tiles are as large as this needs."""
+
 SMALLEST_TILE_M = 500.0
+"""Least side of a tile, in metres; set by hand."""
 
 
 class RouteTable(NamedTuple):
-    """For every node, tile by tile, metres, seconds and first link of the fastest route to the nodes in reach."""
+    """Holds for every node, tile by tile, metres, seconds and first link of the fastest route to the nodes in reach."""
 
     reach_s: float
-    """Routes of up to so many seconds are kept. A bound on what is made small keeps every part of a route kept as well."""
+    """Largest seconds of a stored route. Since routes minimise seconds, every part of a stored route is stored as well."""
     metres: float
     """Metres per step of the stored distance."""
     seconds: float
@@ -61,7 +75,7 @@ class RouteTable(NamedTuple):
 
 
 def cache_folder() -> Path:
-    """Where prepared networks are kept: MURMURATE_CACHE, or the user's cache folder."""
+    """Return the folder of prepared networks: MURMURATE_CACHE, or the user's cache folder."""
     given = os.environ.get("MURMURATE_CACHE")
     if given:
         return Path(given)
@@ -71,7 +85,7 @@ def cache_folder() -> Path:
 
 
 def prepare(network: RoadNetwork, *, reach_s: float | None = None) -> RouteTable:
-    """The route table of a network: from the cache, or made now and cached.
+    """Return the route table of `network`: from the cache, or made now and cached.
 
     Without `reach_s`, the longest of 20 ... 2 minutes of driving that stays under 750 MB is taken. A cache that cannot be
     written is no error: the table is then kept in a temporary folder.
@@ -95,7 +109,7 @@ def prepare(network: RoadNetwork, *, reach_s: float | None = None) -> RouteTable
 
 
 def _affordable_reach_s(network: RoadNetwork) -> float:
-    """The longest reach whose table is small enough, judged by searches from a few nodes."""
+    """Return the longest reach whose table is small enough, judged by searches from a few nodes."""
     sample = np.unique(np.linspace(0, network.n_nodes - 1, 40).astype(np.int64))
     seconds = np.concatenate([costs_from(network, int(node), limit=REACHES_S[0]) for node in sample])
     for reach_s in REACHES_S:
@@ -106,13 +120,13 @@ def _affordable_reach_s(network: RoadNetwork) -> float:
 
 
 class _Tiles:
-    """Nodes by square tile."""
+    """Sorts nodes into square tiles."""
 
     def __init__(self, network: RoadNetwork, reach_s: float) -> None:
         scale = np.cos(np.radians(network.node_lat.mean()))
         self.x = (network.node_lng - network.node_lng.min()) * scale * METRES_PER_DEGREE
         self.y = (network.node_lat - network.node_lat.min()) * METRES_PER_DEGREE
-        # No route leads farther than this; cosines of the edges, lest a tall network be squeezed at one end.
+        # No route leads farther than this; cosines of the edges, because degrees of longitude shrink towards the poles.
         squeeze = float(np.cos(np.radians(np.abs(network.node_lat))).min() / scale)
         self.farthest_m = min(
             reach_s * float(network.speed_kmh.max()) / 3.6 / min(1.0, squeeze), float(max(self.x.max(), self.y.max())) + 1.0
@@ -163,7 +177,7 @@ def _make(network: RoadNetwork, reach_s: float, folder: Path) -> RouteTable:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether a cached table has all its files at their full size; a disk that filled up leaves others."""
+    """Check that a cached table has all its files at their full size; a full disk leaves others."""
     try:
         pairs = int(json.loads((folder / "about.json").read_text())["pairs"])
         sizes = (folder / "cost.u32").stat().st_size, (folder / "hop.u8").stat().st_size
@@ -207,16 +221,8 @@ def _rows(  # noqa: PLR0917
     base: Integers,
     used_before: int,
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
-    """Rows of nodes first ... last - 1; `base` is filled in place."""
-    n_nodes = len(g.offsets) - 1
-    cost = np.full(n_nodes, np.inf)
-    other = np.zeros(n_nodes)
-    link_in = np.full(n_nodes, -1, dtype=np.int64)
-    done = np.zeros(n_nodes, dtype=np.bool_)
-    touched = np.empty(n_nodes + 1, dtype=np.int64)
-    heap_cost = np.empty(4 * n_nodes + 64)
-    heap_node = np.empty(4 * n_nodes + 64, dtype=np.int64)
-    hop = np.zeros(n_nodes, dtype=np.int64)
+    """Return rows of nodes first ... last - 1; `base` is filled in place."""
+    cost, other, link_in, hop, done, touched, heap_cost, heap_node = compiled_workspace(len(g.offsets) - 1)
     out_cost = np.empty(1024, dtype=np.uint32)
     out_hop = np.empty(1024, dtype=np.uint8)
     half = window // 2
@@ -251,7 +257,7 @@ def _rows(  # noqa: PLR0917
 
 @njit(cache=True, nogil=True)
 def look_up(table: RouteTable, start: int, end: int) -> int:
-    """Where the route between two nodes is kept; -1 where there is none in reach."""
+    """Return the position of the route between two nodes; -1 where there is none in reach."""
     half = table.window // 2
     down = table.tile_row[end] - table.tile_row[start] + half
     across = table.tile_column[end] - table.tile_column[start] + half
@@ -265,7 +271,7 @@ def look_up(table: RouteTable, start: int, end: int) -> int:
 
 
 def _usual_excess(table: RouteTable, tiles: _Tiles) -> Floats:
-    """Median of route minus straight line by travel time; public, since it is the network's alone."""
+    """Return median of route minus straight line by travel time; public, since it is the network's alone."""
     sources = np.unique(np.linspace(0, len(tiles.x) - 1, 200).astype(np.int64))
     step, routed, straight = _sampled_routes(table, tiles.x, tiles.y, sources)
     order = np.argsort(step, kind="stable")

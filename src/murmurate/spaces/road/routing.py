@@ -27,14 +27,14 @@ class Graph(NamedTuple):
     links: Integers
     link_to: Integers
     cost: Floats
-    """What is kept small, per link: seconds or metres."""
+    """What is minimised, per link: seconds or metres."""
     other: Floats
-    """What is added up along the way, per link."""
+    """What is added up along a route, per link."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """A path of directed links and what it costs; `links` is empty where start and end are one node."""
+    """Holds a path of directed links and its costs; `links` is empty where start and end are one node."""
 
     links: Integers
     length_m: float
@@ -42,7 +42,7 @@ class Route:
 
 
 def graph(network: RoadNetwork, *, by: By = "time", cost: Floats | None = None) -> Graph:
-    """The network ready for routing by time, distance or costs of one's own (one finite number >= 0 per link)."""
+    """Prepare a network for routing by time, distance or given costs (one finite number >= 0 per link)."""
     one_of("by", by, ("time", "distance"))
     offsets, links = network.out_links
     time_s, length_m = np.array(network.time_s), np.array(network.length_m)
@@ -55,7 +55,9 @@ def graph(network: RoadNetwork, *, by: By = "time", cost: Floats | None = None) 
 
 
 def route(network: RoadNetwork, start: int, end: int, *, by: By = "time", cost: Floats | None = None) -> Route | None:
-    """The cheapest path between two nodes, or None where there is none.
+    """Find the cheapest path from node `start` to node `end`, or None where there is none.
+
+    `by` is "time" or "distance"; `cost` gives one number per link instead.
 
     >>> from murmurate.spaces.road import RoadNetwork
     >>> line = RoadNetwork.from_arrays(
@@ -70,7 +72,7 @@ def route(network: RoadNetwork, start: int, end: int, *, by: By = "time", cost: 
 def routes(
     network: RoadNetwork, starts: ArrayLike, ends: ArrayLike, *, by: By = "time", cost: Floats | None = None
 ) -> list[Route | None]:
-    """The cheapest path of each (start, end) pair of nodes; None where there is none."""
+    """Find the cheapest path of each pair of nodes of `starts` and `ends`; None where there is none. See `route`."""
     pairs = [known_nodes(network, values) for values in (starts, ends)]
     if pairs[0].shape != pairs[1].shape:
         raise ParameterError(f"starts has {pairs[0].size:,} nodes and ends {pairs[1].size:,}; they must pair up.")
@@ -86,7 +88,7 @@ def routes(
 def costs_from(
     network: RoadNetwork, start: int, *, by: By = "time", limit: float = np.inf, cost: Floats | None = None
 ) -> Floats:
-    """Cost from one node to every node, infinite where there is no way within the limit."""
+    """Return the cost from one node to every node, infinite where there is no route within the limit."""
     node = int(known_nodes(network, [start])[0])
     g = graph(network, by=by, cost=cost)
     work = workspace(network.n_nodes)
@@ -95,7 +97,7 @@ def costs_from(
 
 
 def known_nodes(network: RoadNetwork, nodes: ArrayLike) -> Integers:
-    """Node numbers as an array, or an InputError naming the first that is not there."""
+    """Return node numbers as an array; refuse those that are not in the network."""
     numbers = np.atleast_1d(np.asarray(nodes, dtype=np.int64))
     bad = (numbers < 0) | (numbers >= network.n_nodes)
     if bad.any():
@@ -104,10 +106,11 @@ def known_nodes(network: RoadNetwork, nodes: ArrayLike) -> Integers:
 
 
 Workspace = tuple[Floats, Floats, Integers, Integers, Bools, Integers, Floats, Integers]
+"""Scratch arrays of a search, in the order of the parameters of `settle`."""
 
 
 def workspace(n_nodes: int) -> Workspace:
-    """cost, other, link and first hop per node, whether it is settled, nodes touched, and the heap; reused between searches."""
+    """Return scratch arrays of a search: cost, other, link and first hop per node, settled, nodes touched, and the heap."""
     return (
         np.full(n_nodes, np.inf),
         np.zeros(n_nodes),
@@ -115,9 +118,13 @@ def workspace(n_nodes: int) -> Workspace:
         np.zeros(n_nodes, dtype=np.int64),
         np.zeros(n_nodes, dtype=np.bool_),
         np.empty(n_nodes + 1, dtype=np.int64),
-        np.empty(64),
-        np.empty(64, dtype=np.int64),
+        np.empty(4 * n_nodes + 64),
+        np.empty(4 * n_nodes + 64, dtype=np.int64),
     )
+
+
+compiled_workspace = njit(cache=True)(workspace)
+"""`workspace` for kernels."""
 
 
 @njit(cache=True, nogil=True)
@@ -135,8 +142,9 @@ def settle(  # noqa: PLR0917
     heap_cost: Floats,
     heap_node: Integers,
 ) -> int:
-    """Dijkstra from one node until `end` (or the limit); fills the workspace, returns how many nodes were touched. `reset` must
-    follow before the next search.
+    """Search by Dijkstra from one node until `end` (or the limit) and return how many nodes were touched.
+
+    Fills the workspace; `reset` must follow before the next search.
     """
     n_touched = 1
     touched[0] = start
@@ -195,16 +203,9 @@ def reset(n_touched: int, cost: Floats, link_in: Integers, done: Bools, touched:
 
 @njit(cache=True, nogil=True)
 def batch_paths(g: Graph, link_from: Integers, starts: Integers, ends: Integers) -> tuple[Integers, Integers]:
-    """(offsets, links) of the cheapest path of every pair; an empty path where there is none."""
+    """Return (offsets, links) of the cheapest path of every pair; an empty path where there is none."""
     n_nodes = len(g.offsets) - 1
-    cost = np.full(n_nodes, np.inf)
-    other = np.zeros(n_nodes)
-    link_in = np.full(n_nodes, -1, dtype=np.int64)
-    hop = np.zeros(n_nodes, dtype=np.int64)
-    done = np.zeros(n_nodes, dtype=np.bool_)
-    touched = np.empty(n_nodes + 1, dtype=np.int64)
-    heap_cost = np.empty(4 * n_nodes + 64)
-    heap_node = np.empty(4 * n_nodes + 64, dtype=np.int64)
+    cost, other, link_in, hop, done, touched, heap_cost, heap_node = compiled_workspace(n_nodes)
     offsets = np.zeros(len(starts) + 1, dtype=np.int64)
     out = np.empty(max(16, 8 * len(starts)), dtype=np.int64)
     used = 0

@@ -1,4 +1,4 @@
-"""Saving and loading a network as plain arrays with a schema; quick, and never a pickle."""
+"""Save and load a network as plain arrays with a schema, never as a pickle."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from murmurate.errors import InputError, OutputError
 from murmurate.spaces.road.network import ARRAYS, RoadNetwork
 
 SCHEMA = "murmurate-road-1"
+"""Name and version of the file format; others are refused."""
 
 
 def save(network: RoadNetwork, path: str | Path) -> Path:
-    """Write a `.npz` of arrays; the file appears whole or not at all."""
+    """Write a `.npz` of arrays to `path`; the file appears whole or not at all."""
     file = Path(path)
     if file.suffix != ".npz":
         raise OutputError(
@@ -32,7 +33,7 @@ def save(network: RoadNetwork, path: str | Path) -> Path:
         arrays["way_id"] = network.way_id
     about = {
         "schema": SCHEMA,
-        "source": Path(network.source).name,  # its folder is nobody's business: models leave
+        "source": Path(network.source).name,  # without its folder, which may be private: models leave
         "dropped": dict(network.dropped),
     }
     arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
@@ -46,7 +47,7 @@ def save(network: RoadNetwork, path: str | Path) -> Path:
 
 
 def load(path: str | Path) -> RoadNetwork:
-    """The network that `save` wrote, checked again."""
+    """Read the network that `save` wrote to `path`, and check it again."""
     file = Path(path)
     try:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:  # a torn file is closed, too

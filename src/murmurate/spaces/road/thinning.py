@@ -1,4 +1,4 @@
-"""Points that hardly moved tell the chain nothing but noise: it skips them, and they are placed on the links driven."""
+"""Skip points that hardly moved, which add only noise to the chain, and place them on the links driven."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from murmurate.spaces.road.index import Buckets, search
 
 @njit(cache=True, nogil=True)
 def moved(offsets: Integers, x: Floats, y: Floats, least_m: float) -> NDArray[np.bool_]:
-    """Which points to match: the ends of every trip, and those at least so far from the one matched before."""
+    """Mark the points to match: the ends of every trip, and those at least `least_m` from the one matched before."""
     keep = np.ones(len(x), dtype=np.bool_)
     for trip in range(len(offsets) - 1):
         before = offsets[trip]
@@ -23,7 +23,7 @@ def moved(offsets: Integers, x: Floats, y: Floats, least_m: float) -> NDArray[np
                 before = p
         last = offsets[trip + 1] - 1
         if before > offsets[trip] and (x[last] - x[before]) ** 2 + (y[last] - y[before]) ** 2 < least_m * least_m:
-            keep[before] = False  # the end of the trip is told by its last point
+            keep[before] = False  # the last point alone gives the end of the trip
     return keep
 
 

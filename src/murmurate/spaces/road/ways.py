@@ -1,4 +1,4 @@
-"""Cutting long ways at the places where they meet others, so that links run from junction to junction."""
+"""Cut ways at the places where they meet others, so that links run from junction to junction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from murmurate.core.space import Floats
 from murmurate.spaces.road.build import Street
 
 YES = frozenset({"yes", "true", "1", "t", "y"})
+"""Values of `oneway` for a street driven in the drawn direction only."""
+
 AGAINST = frozenset({"-1", "reverse"})
+"""Values of `oneway` for a street driven against the drawn direction only."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Way:
 
 
 def cut_at_junctions(ways: Iterable[Way]) -> Iterator[Street]:
-    """Streets between junctions: the ends of ways, and vertices from which more than two others can be reached."""
+    """Cut ways into streets between junctions: ends of ways, and vertices from which more than two others can be reached."""
     kept = list(ways)
     junctions = _junctions(kept)
     for way in kept:
@@ -50,7 +53,7 @@ def cut_at_junctions(ways: Iterable[Way]) -> Iterator[Street]:
 
 
 def _junctions(ways: Sequence[Way]) -> set[Hashable]:
-    """Passing a vertex twice makes no junction yet: a street may be drawn once for each direction."""
+    """Find junctions; a vertex passed twice is none yet, since a street may be drawn once for each direction."""
     passes: Counter[Hashable] = Counter()
     for way in ways:
         passes.update(way.refs)
@@ -64,7 +67,7 @@ def _junctions(ways: Sequence[Way]) -> set[Hashable]:
 
 
 def directions(tags: Mapping[str, str]) -> tuple[bool, bool]:
-    """Whether cars may drive along and against the drawn direction.
+    """Say whether cars may drive along and against the drawn direction.
 
     >>> directions({"oneway": "yes"}), directions({"oneway": "-1"}), directions({"junction": "roundabout"}), directions({})
     ((True, False), (False, True), (True, False), (True, True))
@@ -88,7 +91,7 @@ class Tags(TypedDict):
 
 
 def street_tags(tags: Mapping[str, str]) -> Tags:
-    """Class, speed, lanes and name, under whichever name the source gives them."""
+    """Return class, speed, lanes and name, under whichever name the source gives them."""
     return {
         "road_class": _first(tags, "road_class", "highway", "functional_class", "fclass", "mtfcc", "class"),
         "max_speed": _first(tags, "speed_kmh", "maxspeed", "max_speed", "speed_limit"),
@@ -106,5 +109,5 @@ def _first(tags: Mapping[str, str], *keys: str) -> str:
 
 
 def coordinate_refs(lat: Floats, lng: Floats) -> list[tuple[int, int]]:
-    """Vertices named by where they are, to about a centimetre: how ways meet in files without node ids."""
+    """Name vertices by their coordinates, to about a centimetre: how ways meet in files without node ids."""
     return list(zip(np.round(lat * 1e7).astype(int).tolist(), np.round(lng * 1e7).astype(int).tolist(), strict=True))

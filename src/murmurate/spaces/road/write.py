@@ -8,18 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from murmurate.errors import MissingPart, OutputError
 from murmurate.spaces.road.classes import CLASS_WORDS
-from murmurate.spaces.road.tables import link_lines, links_table
 
 if TYPE_CHECKING:
     from murmurate.spaces.road.network import RoadNetwork
 
 
 def write_roads(network: RoadNetwork, path: str | Path, *, columns: pl.DataFrame | None = None) -> Path:
-    """Write a network by the ending of the path: .geojson, .gpkg, .graphml(.gz), .parquet or .npz.
+    """Write a network to `path` by its ending: .geojson, .gpkg, .graphml(.gz), .parquet or .npz.
 
     `columns` adds one value per link (counts, say) to .geojson, .gpkg and .parquet.
     """
@@ -46,19 +46,36 @@ def write_roads(network: RoadNetwork, path: str | Path, *, columns: pl.DataFrame
     raise OutputError(f"{file}: networks are written as {', '.join(writers)}; give a name that ends so.")
 
 
-def with_columns(network: RoadNetwork, columns: pl.DataFrame | None) -> pl.DataFrame:
-    """The links table, and one value per link from elsewhere."""
-    table = links_table(network)
-    if columns is None:
-        return table
-    if columns.height != network.n_links:
+def links_table(network: RoadNetwork, columns: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Return one row for each link of a network, with further columns of one value per link where given."""
+    if columns is not None and columns.height != network.n_links:
         raise OutputError(f"columns has {columns.height:,} rows where the network has {network.n_links:,} links.")
-    return table.with_columns(columns.get_columns())
+    values: dict[str, Any] = {
+        "link": np.arange(network.n_links),
+        "from_node": network.link_from,
+        "to_node": network.link_to,
+        "length_m": network.length_m,
+        "road_class": network.road_class.astype(np.int64),
+        "speed_kmh": network.speed_kmh,
+        "lanes": network.lanes.astype(np.int64),
+        "oneway": network.twin < 0,
+    }
+    known = {"name": network.name, "way_id": network.way_id}
+    values |= {key: value for key, value in known.items() if value is not None}
+    return pl.DataFrame(values).with_columns([] if columns is None else columns.get_columns())
+
+
+def link_lines(network: RoadNetwork) -> Any:
+    """Return the geometry of every link as shapely lines, longitude first."""
+    import shapely
+
+    vertex_link = np.repeat(np.arange(network.n_links), np.diff(network.shape_offsets))
+    return shapely.linestrings(np.column_stack([network.shape_lng, network.shape_lat]), indices=vertex_link)
 
 
 def write_geojson(network: RoadNetwork, file: Path, *, columns: pl.DataFrame | None = None) -> None:
-    """A FeatureCollection, one line a link, coordinates to 1e-7 degrees (a centimetre)."""
-    table = with_columns(network, columns)
+    """Write a FeatureCollection, one line a link, coordinates to 1e-7 degrees (a centimetre)."""
+    table = links_table(network, columns)
     lat, lng, ends = network.shape_lat.round(7).tolist(), network.shape_lng.round(7).tolist(), network.shape_offsets.tolist()
     with file.open("w", encoding="utf-8") as out:
         out.write('{"type": "FeatureCollection", "features": [\n')
@@ -70,12 +87,12 @@ def write_geojson(network: RoadNetwork, file: Path, *, columns: pl.DataFrame | N
 
 
 def write_geoparquet(network: RoadNetwork, file: Path, *, columns: pl.DataFrame | None = None) -> None:
-    """GeoParquet 1.0: well-known binary in a `geometry` column, degrees."""
+    """Write GeoParquet 1.0: well-known binary in a `geometry` column, degrees."""
     import pyarrow
     import pyarrow.parquet
     import shapely
 
-    table = with_columns(network, columns).to_arrow()
+    table = links_table(network, columns).to_arrow()
     lines = link_lines(network)
     table = table.append_column("geometry", pyarrow.array(shapely.to_wkb(lines).tolist(), type=pyarrow.binary()))
     bounds = [float(value) for value in shapely.total_bounds(lines)]
@@ -88,7 +105,7 @@ def write_geoparquet(network: RoadNetwork, file: Path, *, columns: pl.DataFrame 
 
 
 def write_graphml(network: RoadNetwork, file: Path) -> None:
-    """GraphML that OSMnx loads: nodes x, y; edges osmid, highway, length, maxspeed, lanes, name, oneway, geometry."""
+    """Write GraphML that OSMnx loads: nodes x, y; edges osmid, highway, length, maxspeed, lanes, name, oneway, geometry."""
     from xml.sax.saxutils import escape
 
     table = links_table(network)
@@ -111,7 +128,7 @@ def write_graphml(network: RoadNetwork, file: Path) -> None:
             pair = row["from_node"], row["to_node"]
             seen[pair] = seen.get(pair, -1) + 1
             points = ", ".join(f"{lng[k]!r} {lat[k]!r}" for k in range(ends[number], ends[number + 1]))
-            told = (
+            attributes = (
                 row.get("way_id", number),
                 CLASS_WORDS[row["road_class"]] if row["road_class"] < 5 else "residential",
                 row["road_class"],
@@ -123,14 +140,14 @@ def write_graphml(network: RoadNetwork, file: Path) -> None:
                 row["oneway"],
                 f"LINESTRING ({points})",
             )
-            filled = [(k, value) for k, value in enumerate(told) if value is not None]
+            filled = [(k, value) for k, value in enumerate(attributes) if value is not None]
             values = "".join(f'<data key="e{k}">{escape(str(value))}</data>' for k, value in filled)
             out.write(f'<edge source="{pair[0]}" target="{pair[1]}" id="{seen[pair]}">{values}</edge>\n')
         out.write("</graph>\n</graphml>\n")
 
 
 def to_networkx(network: RoadNetwork) -> Any:
-    """A MultiDiGraph with the attributes OSMnx expects; needs the `[geo]` extra."""
+    """Return a MultiDiGraph with the attributes OSMnx expects; needs the `[geo]` extra."""
     try:
         import networkx
     except ImportError:
@@ -161,9 +178,7 @@ def to_networkx(network: RoadNetwork) -> Any:
 
 
 def _street_counts(network: RoadNetwork) -> list[int]:
-    """How many streets meet at each node; a two-way street counts once."""
-    import numpy as np
-
+    """Count the streets that meet at each node; a two-way street counts once."""
     once = (network.twin < 0) | (np.arange(network.n_links) < network.twin)
     ends = np.concatenate((network.link_from[once], network.link_to[once]))
     return np.bincount(ends, minlength=network.n_nodes).tolist()

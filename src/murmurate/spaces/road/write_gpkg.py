@@ -8,20 +8,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
-from murmurate.spaces.road.tables import link_lines
+from murmurate.spaces.road.write import link_lines, links_table
 
 if TYPE_CHECKING:
     from murmurate.spaces.road.network import RoadNetwork
 
 HEADER = b"GP" + struct.pack("<BBi", 0, 1, 4326)
-"""Magic, version 0, little-endian without envelope, WGS84."""
+"""Bytes before each geometry (GeoPackage 1.3): magic, version 0, little-endian without envelope, EPSG:4326."""
 
 WGS84 = (
     'GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],'
     'UNIT["degree",0.0174532925199433],AUTHORITY["EPSG","4326"]]'
 )
+"""Well-known text of EPSG:4326, as GeoPackage asks for."""
 
 TABLES = """
 PRAGMA application_id = 1196444487;
@@ -37,14 +39,12 @@ CREATE TABLE gpkg_geometry_columns (
   table_name TEXT NOT NULL PRIMARY KEY, column_name TEXT NOT NULL, geometry_type_name TEXT NOT NULL,
   srs_id INTEGER NOT NULL, z TINYINT NOT NULL, m TINYINT NOT NULL);
 """
+"""Statements that make the tables GeoPackage 1.3 requires."""
 
 
 def write_geopackage(network: RoadNetwork, file: Path, *, columns: pl.DataFrame | None = None) -> None:
     """Write both tables; an older file of the same name is replaced. Nothing in it tells when it was written."""
-    import numpy as np
     import shapely
-
-    from murmurate.spaces.road.write import with_columns
 
     part = file.with_name(file.name + ".part")
     part.unlink(missing_ok=True)
@@ -60,7 +60,7 @@ def write_geopackage(network: RoadNetwork, file: Path, *, columns: pl.DataFrame 
             ):
                 row = (name, number, owner, number, WGS84 if number > 0 else "undefined", None)
                 database.execute("INSERT INTO gpkg_spatial_ref_sys VALUES (?, ?, ?, ?, ?, ?)", row)
-            _features(database, "links", with_columns(network, columns), link_lines(network), "LINESTRING")
+            _features(database, "links", links_table(network, columns), link_lines(network), "LINESTRING")
             _features(database, "nodes", nodes, shapely.points(network.node_lng, network.node_lat), "POINT")
     finally:
         database.close()
@@ -68,6 +68,7 @@ def write_geopackage(network: RoadNetwork, file: Path, *, columns: pl.DataFrame 
 
 
 def _features(database: sqlite3.Connection, name: str, table: pl.DataFrame, shapes: Any, kind: str) -> None:
+    """Write one table of features with its entries in the two registers."""
     import shapely
 
     bounds = [float(value) for value in shapely.total_bounds(shapes)]
@@ -81,9 +82,9 @@ def _features(database: sqlite3.Connection, name: str, table: pl.DataFrame, shap
     fields = ", ".join(f"{column} {sql}" for column, sql in zip(quoted, types, strict=True))
     database.execute(f"CREATE TABLE {name} (fid INTEGER PRIMARY KEY, geom {kind}, {fields})")
     blobs = [HEADER + shape for shape in shapely.to_wkb(shapes, byte_order=1)]
-    marks = ", ".join("?" * (len(quoted) + 1))
+    placeholders = ", ".join("?" * (len(quoted) + 1))
     rows = ((blob, *values) for blob, values in zip(blobs, table.iter_rows(), strict=True))
-    database.executemany(f"INSERT INTO {name} (geom, {', '.join(quoted)}) VALUES ({marks})", rows)  # noqa: S608 - quoted above
+    database.executemany(f"INSERT INTO {name} (geom, {', '.join(quoted)}) VALUES ({placeholders})", rows)  # noqa: S608 - quoted above
 
 
 def _sql_type(kind: pl.DataType) -> str:
