@@ -8,6 +8,7 @@ from numba import njit
 from murmurate.core.space import Integers
 from murmurate.spaces.drives import Drives
 from murmurate.spaces.road import Matching
+from murmurate.spaces.road.chain import Roads, roads_of
 from murmurate.spaces.road.match_nearest import append_entry, append_route
 from murmurate.spaces.road.route_table import RouteTable, look_up, prepare
 
@@ -19,11 +20,9 @@ def rejoined(drives: Drives, found: Matching, trips: Integers, first: Integers, 
     of the second point and from that of the last but one to the new destination; where none is in reach the parts stay apart.
     """
     network = drives.network
-    out_offsets, out_links = network.out_links
     path_offsets, entries = _rejoin(
-        trips, first, last, drives.offsets, drives.link, found.offsets, found.link,
-        np.array(network.link_from), np.array(network.link_to), network.twin, out_offsets, out_links, prepare(network),
-    )  # fmt: skip
+        trips, first, last, drives.offsets, drives.link, found.offsets, found.link, roads_of(network), prepare(network)
+    )
     source = entries[:, 1]
     return Drives(
         network=network,
@@ -45,15 +44,12 @@ def _rejoin(  # noqa: PLR0917
     path: Integers,
     point_offsets: Integers,
     point_link: Integers,
-    link_from: Integers,
-    link_to: Integers,
-    twin: Integers,
-    out_offsets: Integers,
-    out_links: Integers,
+    roads: Roads,
     table: RouteTable,
 ) -> tuple[Integers, Integers]:
+    """Return offsets by trip, and rows (link, driven link whose hour it takes, whether it is that link)."""
     new_offsets = np.zeros(len(trips) + 1, dtype=np.int64)
-    entries = np.empty((1024, 3), dtype=np.int64)  # link, the driven link whose hour it takes, whether it is that link
+    entries = np.empty((1024, 3), dtype=np.int64)
     used = new_offsets[0]  # a plain 0 is a type of its own to numba, and `append_entry` would be compiled again for it
     for k in range(len(trips)):
         trip = trips[k]
@@ -61,23 +57,21 @@ def _rejoin(  # noqa: PLR0917
         # where the path passes the second and the last but one matched point
         inner_begin, inner_end = _inner(path, begin, end, point_link, point_offsets[trip], point_offsets[trip + 1])
         origin, destination = first[k], last[k]
-        goal = link_from[path[inner_begin]] if inner_begin < inner_end else link_from[destination]
-        origin = _shorter(origin, goal, True, link_from, link_to, twin, table)
+        goal = roads.link_from[path[inner_begin]] if inner_begin < inner_end else roads.link_from[destination]
+        origin = _shorter(origin, goal, True, roads, table)
         entries, used = append_entry(entries, used, origin, begin, np.int64(origin == path[begin]))
-        entries, used = append_route(
-            entries, used, link_to[origin], goal, begin, np.int64(0), link_to, out_offsets, out_links, table
-        )
+        entries, used = append_route(entries, used, roads.link_to[origin], goal, begin, np.int64(0), roads, table)
         if inner_begin < inner_end:
             at = inner_begin
             if entries[used - 1, 0] == path[at]:
                 at += 1
             for e in range(at, inner_end):
                 entries, used = append_entry(entries, used, path[e], e, np.int64(1))
-            start = link_to[path[inner_end - 1]]
-            destination = _shorter(destination, start, False, link_from, link_to, twin, table)
+            start = roads.link_to[path[inner_end - 1]]
+            destination = _shorter(destination, start, False, roads, table)
             if entries[used - 1, 0] != destination:
                 entries, used = append_route(
-                    entries, used, start, link_from[destination], end - 1, np.int64(0), link_to, out_offsets, out_links, table
+                    entries, used, start, roads.link_from[destination], end - 1, np.int64(0), roads, table
                 )
         if entries[used - 1, 0] != destination:
             entries, used = append_entry(entries, used, destination, end - 1, np.int64(destination == path[end - 1]))
@@ -118,15 +112,15 @@ def _inner(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def _shorter(  # noqa: PLR0917
-    link: int, node: int, leaving: bool, link_from: Integers, link_to: Integers, twin: Integers, table: RouteTable
+def _shorter(
+    link: int, node: int, leaving: bool, roads: Roads, table: RouteTable
 ) -> int:
     """Return the direction of a street from (or to) which the node is nearer by time."""
-    other = twin[link]
+    other = roads.twin[link]
     if other < 0:
         return link
     costs = np.empty(2)
     for i, candidate in enumerate((link, other)):
-        at = look_up(table, link_to[candidate], node) if leaving else look_up(table, node, link_from[candidate])
+        at = look_up(table, roads.link_to[candidate], node) if leaving else look_up(table, node, roads.link_from[candidate])
         costs[i] = np.inf if at < 0 else float(table.cost[at] & np.uint32(0xFFFF))
     return other if costs[1] < costs[0] else link

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from murmurate.core.space import Floats, Integers
+
+if TYPE_CHECKING:
+    from murmurate.spaces.road.network import RoadNetwork
 
 LONGEST_CHAIN = 20_000
 """Most points of a part, 40 MB of scratch space at 10 candidates; a longer trip is matched in parts."""
@@ -22,6 +25,20 @@ class Roads(NamedTuple):
     twin: Integers
     out_offsets: Integers
     out_links: Integers
+
+
+def roads_of(network: RoadNetwork) -> Roads:
+    """Return the arrays of a network that kernels read, as writable copies: read-only ones are another type to numba."""
+    ends = np.array(network.link_from), np.array(network.link_to)
+    return Roads(*ends, np.array(network.length_m), 3.6 / network.speed_kmh, network.twin, *network.out_links)
+
+
+class Path(NamedTuple):
+    """Holds the links driven, with the part of the trip and the seconds at which each was entered; larger than needed."""
+
+    link: Integers
+    part: Integers
+    entered_s: Floats
 
 
 class Settings(NamedTuple):

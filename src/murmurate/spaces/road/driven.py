@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from murmurate.core.space import Floats, Integers
-from murmurate.spaces.road.chain import Chain, Points, Roads
+from murmurate.core.space import Floats
+from murmurate.spaces.road.chain import Chain, Path, Points, Roads
 from murmurate.spaces.road.route_table import RouteTable, look_up
 
 TOUCH_M = 5.0
@@ -51,9 +51,7 @@ def write_part(  # noqa: PLR0917
     roads: Roads,
     table: RouteTable,
     points: Points,
-    path: Integers,
-    path_part: Integers,
-    path_time: Floats,
+    path: Path,
     used: int,
 ) -> int:
     """Write the results of the chosen path for points and links, and return how many path entries there are now."""
@@ -68,22 +66,20 @@ def write_part(  # noqa: PLR0917
         if n == 1:
             return used  # one point alone gives a place but no drive
         if c == 0:
-            path[used], path_part[used], path_time[used] = link, part, time_s[p]
+            path.link[used], path.part[used], path.entered_s[used] = link, part, time_s[p]
             used += 1
             continue
         q, i = chain.point[c - 1], chain.chosen[c - 1]
         a, a_offset = chain.link[c - 1, i], chain.offset[c - 1, i]
-        used = _drive(
-            a, a_offset, link, offset, back_m, part, time_s[q], time_s[p], roads, table, path, path_part, path_time, used
-        )
+        used = _drive(a, a_offset, link, offset, back_m, part, time_s[q], time_s[p], roads, table, path, used)
     last = chain.chosen[n - 1]
-    if used - start > 1 and path[used - 1] == chain.link[n - 1, last] and chain.offset[n - 1, last] < TOUCH_M:
+    if used - start > 1 and path.link[used - 1] == chain.link[n - 1, last] and chain.offset[n - 1, last] < TOUCH_M:
         used -= 1
     first = chain.chosen[0]
     begun = chain.link[0, first]
-    if used - start > 1 and path[start + 1] != begun and roads.length_m[begun] - chain.offset[0, first] < TOUCH_M:
+    if used - start > 1 and path.link[start + 1] != begun and roads.length_m[begun] - chain.offset[0, first] < TOUCH_M:
         for k in range(start, used - 1):
-            path[k], path_part[k], path_time[k] = path[k + 1], path_part[k + 1], path_time[k + 1]
+            path.link[k], path.part[k], path.entered_s[k] = path.link[k + 1], path.part[k + 1], path.entered_s[k + 1]
         used -= 1
     return used
 
@@ -96,13 +92,11 @@ def _drive(  # noqa: PLR0917
     offset: float,
     back_m: float,
     part: int,
-    left_s: float,
-    reached_s: float,
+    start_s: float,
+    end_s: float,
     roads: Roads,
     table: RouteTable,
-    path: Integers,
-    path_part: Integers,
-    path_time: Floats,
+    path: Path,
     used: int,
 ) -> int:
     """Append the links entered between two points, with the times they were entered, even pace assumed."""
@@ -116,16 +110,16 @@ def _drive(  # noqa: PLR0917
         if k < 0:
             break
         step = roads.out_links[roads.out_offsets[at] + table.hop[k]]
-        path[used], path_part[used], path_time[used] = step, part, driven
+        path.link[used], path.part[used], path.entered_s[used] = step, part, driven
         driven += roads.length_m[step]
         at = roads.link_to[step]
         used += 1
-    path[used], path_part[used], path_time[used] = link, part, driven
+    path.link[used], path.part[used], path.entered_s[used] = link, part, driven
     driven += offset
     used += 1
     for k in range(first, used):
-        share = path_time[k] / driven if driven > 0.0 else 1.0
-        path_time[k] = left_s + share * (reached_s - left_s)
+        share = path.entered_s[k] / driven if driven > 0.0 else 1.0
+        path.entered_s[k] = start_s + share * (end_s - start_s)
     return used
 
 

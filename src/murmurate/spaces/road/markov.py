@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from murmurate.core.space import Floats, Integers
-from murmurate.spaces.road.chain import Chain, Points, Roads, Settings
+from murmurate.spaces.road.chain import Chain, Path, Points, Roads, Settings
 from murmurate.spaces.road.driven import pick_path, write_part
 from murmurate.spaces.road.index import Buckets, search
 from murmurate.spaces.road.route_table import EXCESS_STEP_S, NO_ROUTE, RouteTable
@@ -33,12 +33,11 @@ def match_trips(  # noqa: PLR0917
     s: Settings,
     chain: Chain,
     points: Points,
-) -> tuple[Integers, Integers, Integers, Floats]:
-    """Match trip by trip; fills `points`, returns (offsets, links, parts, entry times) of the links driven."""
+) -> tuple[Integers, Path]:
+    """Match trip by trip; fills `points`, returns offsets by trip and the links driven."""
     path_offsets = np.zeros(len(offsets), dtype=np.int64)
-    path = np.empty(max(64, 2 * len(x)), dtype=np.int64)
-    path_part = np.empty(len(path), dtype=np.int64)
-    path_time = np.empty(len(path))
+    size = max(64, 2 * len(x))
+    path = Path(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size))
     # np.int64: a plain 0 is a type of its own to numba, and every kernel that is given one is compiled again for it
     zero = np.int64(0)
     used = zero
@@ -80,26 +79,25 @@ def match_trips(  # noqa: PLR0917
                     p += 1
                     continue
             # The chain ends here; what was skipped begins the next part.
-            path, path_part, path_time = _grown(path, path_part, path_time, used + pick_path(chain, n, roads, table))
-            used = write_part(chain, n, part, s.back_m, time_s, roads, table, points, path, path_part, path_time, used)
+            path = _grown(path, used + pick_path(chain, n, roads, table))
+            used = write_part(chain, n, part, s.back_m, time_s, roads, table, points, path, used)
             part += 1
             n = zero
             p = first_skipped if skipped > 0 else p
             skipped = 0
-        path, path_part, path_time = _grown(path, path_part, path_time, used + pick_path(chain, n, roads, table))
-        used = write_part(chain, n, part, s.back_m, time_s, roads, table, points, path, path_part, path_time, used)
+        path = _grown(path, used + pick_path(chain, n, roads, table))
+        used = write_part(chain, n, part, s.back_m, time_s, roads, table, points, path, used)
         path_offsets[trip + 1] = used
-    return path_offsets, path[:used].copy(), path_part[:used].copy(), path_time[:used].copy()
+    return path_offsets, Path(path.link[:used].copy(), path.part[:used].copy(), path.entered_s[:used].copy())
 
 
 @njit(cache=True, nogil=True)
-def _grown(path: Integers, part: Integers, time: Floats, wanted: int) -> tuple[Integers, Integers, Floats]:
-    """Return the three path arrays, grown where more entries are wanted."""
-    while wanted > len(path):
-        path = np.append(path, np.empty(len(path), dtype=np.int64))
-        part = np.append(part, np.empty(len(part), dtype=np.int64))
-        time = np.append(time, np.empty(len(time)))
-    return path, part, time
+def _grown(path: Path, wanted: int) -> Path:
+    """Return the path with arrays twice as large until the wanted entries fit."""
+    while wanted > len(path.link):
+        more = np.empty(len(path.link), dtype=np.int64)
+        path = Path(np.append(path.link, more), np.append(path.part, more), np.append(path.entered_s, np.empty(len(more))))
+    return path
 
 
 @njit(cache=True, nogil=True)

@@ -13,7 +13,7 @@ from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
-from murmurate.spaces.road.chain import Points, Roads, Settings, scratch
+from murmurate.spaces.road.chain import Points, Roads, Settings, roads_of, scratch
 from murmurate.spaces.road.markov import match_trips
 from murmurate.spaces.road.matching import Matching, joined
 from murmurate.spaces.road.network import RoadNetwork
@@ -158,19 +158,17 @@ def _match_markov(task: _Task) -> Matching:
     few = np.concatenate(([0], np.cumsum(keep)))[task.offsets]
     kept = Points(*(values[keep] for values in points))
     arrays = scratch(int(np.diff(few).max(initial=0)), k)
-    offsets, links, parts, entered = match_trips(
-        few, x[keep], y[keep], clock[keep], buckets, roads, table, settings, arrays, kept
-    )
+    offsets, path = match_trips(few, x[keep], y[keep], clock[keep], buckets, roads, table, settings, arrays, kept)
     for all_values, values in zip(points, kept, strict=True):
         all_values[keep] = values
-    fill(task.offsets, keep, x, y, settings.radius_m, k, buckets, offsets, links, points)
+    fill(task.offsets, keep, x, y, settings.radius_m, k, buckets, offsets, path.link, points)
     return Matching(
         offsets=task.offsets,
         **points._asdict(),
         path_offsets=offsets,
-        path_link=links,
-        path_part=parts,
-        path_elapsed_s=entered if task.time_s is not None else np.full(len(links), np.nan),
+        path_link=path.link,
+        path_part=path.part,
+        path_elapsed_s=path.entered_s if task.time_s is not None else np.full(len(path.link), np.nan),
     )
 
 
@@ -198,10 +196,8 @@ def _kept(fingerprint: str, folder: Path) -> list[tuple[RouteTable, Roads]]:
 
 
 def _prepared(network: RoadNetwork) -> tuple[RouteTable, Roads]:
+    """Return the route table and the arrays of a network, made once in this process."""
     kept = _kept(network.fingerprint, cache_folder())
     if not kept:
-        offsets, links = network.out_links
-        ends = np.array(network.link_from), np.array(network.link_to)
-        roads = Roads(*ends, np.array(network.length_m), 3.6 / network.speed_kmh, network.twin, offsets, links)
-        kept.append((prepare(network), roads))
+        kept.append((prepare(network), roads_of(network)))
     return kept[0]

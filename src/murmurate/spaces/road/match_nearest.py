@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from murmurate.core.space import Floats, Integers
+from murmurate.spaces.road.chain import Roads, roads_of
 from murmurate.spaces.road.matching import Matching
 from murmurate.spaces.road.network import RoadNetwork
 from murmurate.spaces.road.route_table import RouteTable, look_up, prepare
@@ -68,25 +69,15 @@ def join_nodes(
     route is in reach) and the point each was driven to.
     """
     none = np.full(len(offsets) - 1, -1, dtype=np.int64)
-    out_offsets, out_links = network.out_links
     first = none if first_links is None else np.ascontiguousarray(first_links, dtype=np.int64)
     last = none if last_links is None else np.ascontiguousarray(last_links, dtype=np.int64)
-    ends = np.array(network.link_from), np.array(network.link_to)
-    path_offsets, entries = _join(np.asarray(offsets), np.asarray(nodes), first, last, *ends, out_offsets, out_links, table)
+    path_offsets, entries = _join(np.asarray(offsets), np.asarray(nodes), first, last, roads_of(network), table)
     return path_offsets, entries[:, 0].copy(), entries[:, 1].copy(), entries[:, 2].copy()
 
 
 @njit(cache=True, nogil=True)
 def _join(  # noqa: PLR0917
-    offsets: Integers,
-    nodes: Integers,
-    first: Integers,
-    last: Integers,
-    link_from: Integers,
-    link_to: Integers,
-    out_offsets: Integers,
-    out_links: Integers,
-    table: RouteTable,
+    offsets: Integers, nodes: Integers, first: Integers, last: Integers, roads: Roads, table: RouteTable
 ) -> tuple[Integers, Integers]:
     """Return offsets by trip, and rows (link, part, point)."""
     path_offsets = np.zeros(len(offsets), dtype=np.int64)
@@ -99,14 +90,14 @@ def _join(  # noqa: PLR0917
         at = -1
         if first[trip] >= 0:
             entries, used = append_entry(entries, used, first[trip], part, begin)
-            at = link_to[first[trip]]
+            at = roads.link_to[first[trip]]
         for p in range(begin, end + 1):
             closing = p == end
             if closing and last[trip] < 0:
                 break
             if not closing and ((first[trip] >= 0 and p == begin) or (last[trip] >= 0 and p == end - 1)):
                 continue  # the ends are given by their links
-            goal = link_from[last[trip]] if closing else nodes[p]
+            goal = roads.link_from[last[trip]] if closing else nodes[p]
             if closing and first[trip] == last[trip] and used > path_offsets[trip] and entries[used - 1, 0] == last[trip]:
                 break
             if goal < 0:
@@ -115,9 +106,7 @@ def _join(  # noqa: PLR0917
                 part += 1
                 at = -1
             if at >= 0:
-                entries, used = append_route(
-                    entries, used, at, goal, part, min(p, end - 1), link_to, out_offsets, out_links, table
-                )
+                entries, used = append_route(entries, used, at, goal, part, min(p, end - 1), roads, table)
             at = goal
             if closing:
                 entries, used = append_entry(entries, used, last[trip], part, end - 1)
@@ -127,16 +116,7 @@ def _join(  # noqa: PLR0917
 
 @njit(cache=True, nogil=True)
 def append_route(  # noqa: PLR0917
-    entries: Integers,
-    used: int,
-    start: int,
-    goal: int,
-    second: int,
-    third: int,
-    link_to: Integers,
-    out_offsets: Integers,
-    out_links: Integers,
-    table: RouteTable,
+    entries: Integers, used: int, start: int, goal: int, second: int, third: int, roads: Roads, table: RouteTable
 ) -> tuple[Integers, int]:
     """Append a row for each link of the fastest route between two nodes; nothing where none is in reach."""
     at = start
@@ -144,9 +124,9 @@ def append_route(  # noqa: PLR0917
         k = look_up(table, at, goal)
         if k < 0:
             break
-        link = out_links[out_offsets[at] + table.hop[k]]
+        link = roads.out_links[roads.out_offsets[at] + table.hop[k]]
         entries, used = append_entry(entries, used, link, second, third)
-        at = link_to[link]
+        at = roads.link_to[link]
     return entries, used
 
 
