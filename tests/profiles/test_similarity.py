@@ -56,15 +56,8 @@ def by_visits(made, u, v):
 
 
 def by_moves(made, u, v):
-    def rows(person):
-        first, last = made.row_at[person], made.row_at[person + 1]
-        at = made.entry_at[first : last + 1]
-        entries = slice(at[0], at[-1])
-        return made.row_key[first:last], made.row_weight[first:last], at - at[0], made.entry_to[entries], made.entry[entries]
-
-    generator = np.random.default_rng(0)
-    visits = (*visits_of(made, u), visits_of(made, v)[0])
-    return search(*visits, *rows(u), *rows(v), made.periods, STARTS, generator)[0]
+    gain = gains(*visits_of(made, u), visits_of(made, v)[0])
+    return search(made, u, v, gain, STARTS, np.random.default_rng(0))[0]
 
 
 @pytest.fixture(scope="module")

@@ -101,27 +101,23 @@ def _part(  # noqa: PLR0917
     else:
         pairs = part
     at = np.searchsorted(visited, profiles.place)
-    shared = (np.ascontiguousarray(pairs), at, len(visited), profiles.place_at, profiles.visit, profiles.period_share)
     if level == "visits":
-        return _join_visits(*shared)
-    rows = (profiles.row_at, profiles.row_key, profiles.row_weight)
-    entries = (profiles.entry_at, profiles.entry_to, profiles.entry)
-    return _join_moves(*shared, *rows, *entries, np.random.default_rng(seed))
+        return _join_visits(np.ascontiguousarray(pairs), at, len(visited), profiles)
+    return _join_moves(np.ascontiguousarray(pairs), at, len(visited), profiles, np.random.default_rng(seed))
 
 
 # two kernels, not one with a switch: what a level does not need is not compiled for it
 
 
 @njit(cache=True, nogil=True)
-def _join_visits(  # noqa: PLR0917
-    pairs: Integers, at: Integers, size: int, place_at: Integers, visit: Floats, share: Floats
-) -> tuple[Floats, Floats]:
-    weight = np.zeros((size, size))
-    chances = np.zeros((size, size))
+def _join_visits(pairs: Integers, at: Integers, size: int, people: Profiles) -> tuple[Floats, Floats]:
+    """Add up weights and chances of pairs of places, mapped by visits."""
+    weight, chances = np.zeros((size, size)), np.zeros((size, size))
     for pair in range(len(pairs)):
         u, v = pairs[pair]
-        mine, theirs = slice(place_at[u], place_at[u + 1]), slice(place_at[v], place_at[v + 1])
-        gain = gains(visit[mine], share[u], visit[theirs])
+        mine = slice(people.place_at[u], people.place_at[u + 1])
+        theirs = slice(people.place_at[v], people.place_at[v + 1])
+        gain = gains(people.visit[mine], people.period_share[u], people.visit[theirs])
         to = assign(gain)
         similar = 0.0
         for r in range(len(to)):
@@ -132,37 +128,17 @@ def _join_visits(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def _join_moves(  # noqa: PLR0917
-    pairs: Integers,
-    at: Integers,
-    size: int,
-    place_at: Integers,
-    visit: Floats,
-    share: Floats,
-    row_at: Integers,
-    row_key: Integers,
-    row_weight: Floats,
-    entry_at: Integers,
-    entry_to: Integers,
-    entry: Floats,
-    generator: np.random.Generator,
+def _join_moves(
+    pairs: Integers, at: Integers, size: int, people: Profiles, generator: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    weight = np.zeros((size, size))
-    chances = np.zeros((size, size))
-    periods = share.shape[1]
+    """Add up weights and chances of pairs of places, mapped by visits and moves."""
+    weight, chances = np.zeros((size, size)), np.zeros((size, size))
     for pair in range(len(pairs)):
         u, v = pairs[pair]
-        mine, theirs = slice(place_at[u], place_at[u + 1]), slice(place_at[v], place_at[v + 1])
-        gain = gains(visit[mine], share[u], visit[theirs])
-        a, b, c, d = row_at[u], row_at[u + 1], row_at[v], row_at[v + 1]
-        similar, to = search(
-            visit[mine], share[u], visit[theirs],
-            row_key[a:b], row_weight[a:b], entry_at[a : b + 1] - entry_at[a],
-            entry_to[entry_at[a] : entry_at[b]], entry[entry_at[a] : entry_at[b]],
-            row_key[c:d], row_weight[c:d], entry_at[c : d + 1] - entry_at[c],
-            entry_to[entry_at[c] : entry_at[d]], entry[entry_at[c] : entry_at[d]],
-            periods, STARTS, generator,
-        )  # fmt: skip
+        mine = slice(people.place_at[u], people.place_at[u + 1])
+        theirs = slice(people.place_at[v], people.place_at[v + 1])
+        gain = gains(people.visit[mine], people.period_share[u], people.visit[theirs])
+        similar, to = search(people, u, v, gain, STARTS, generator)
         _add(weight, chances, at[mine], at[theirs], gain, to, similar)
     return weight, chances
 

@@ -7,6 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers
+from murmurate.profiles.mobility import Profiles
 
 STARTS = 3
 """Random starts of the local search beside the mapping by visits; set by hand."""
@@ -76,37 +77,29 @@ def assign(gain: Floats) -> Integers:
 
 @njit(cache=True, nogil=True)
 def search(  # noqa: PLR0917
-    visit: Floats,
-    share: Floats,
-    other_visit: Floats,
-    key: Integers,
-    weight: Floats,
-    entry_at: Integers,
-    entry_to: Integers,
-    entry: Floats,
-    other_key: Integers,
-    other_weight: Floats,
-    other_at: Integers,
-    other_to: Integers,
-    other_entry: Floats,
-    periods: int,
-    starts: int,
-    generator: np.random.Generator,
+    people: Profiles, u: int, v: int, gain: Floats, starts: int, generator: np.random.Generator
 ) -> tuple[float, Integers]:
-    """Maximise eq. (11) over mappings by swaps from several starts; returns the similarity and each place of u's image."""
-    n, m = len(visit), len(other_visit)
-    slots = max(n, m)
-    pairs = periods * periods
+    """Maximise eq. (11) over mappings of u's places onto v's by swaps; returns the similarity and the image of each place.
+
+    Starts from the mapping of the highest `gain` by visits, and from `starts` random ones.
+    """
+    n = len(gain)
+    slots = max(gain.shape)
+    pairs = people.periods * people.periods
     theirs = np.zeros((pairs, slots, slots))
-    for row in range(len(other_key)):
-        for k in range(other_at[row], other_at[row + 1]):
-            theirs[other_key[row] % pairs, other_key[row] // pairs, other_to[k]] = other_entry[k]
+    for row in range(people.row_at[v], people.row_at[v + 1]):
+        key = people.row_key[row]
+        for k in range(people.entry_at[row], people.entry_at[row + 1]):
+            theirs[key % pairs, key // pairs, people.entry_to[k]] = people.entry[k]
     # u's moves as a list, and for each place the moves it takes part in
-    moves = len(entry)
+    begin, end = people.entry_at[people.row_at[u]], people.entry_at[people.row_at[u + 1]]
+    moves = end - begin
+    entry_to, entry = people.entry_to[begin:end], people.entry[begin:end]
     origin, group, mass = np.empty(moves, dtype=np.int64), np.empty(moves, dtype=np.int64), np.empty(moves)
-    for row in range(len(key)):
-        for k in range(entry_at[row], entry_at[row + 1]):
-            origin[k], group[k], mass[k] = key[row] // pairs, key[row] % pairs, weight[row]
+    for row in range(people.row_at[u], people.row_at[u + 1]):
+        key = people.row_key[row]
+        for k in range(people.entry_at[row] - begin, people.entry_at[row + 1] - begin):
+            origin[k], group[k], mass[k] = key // pairs, key % pairs, people.row_weight[row]
     touch_at = np.zeros(slots + 1, dtype=np.int64)
     for k in range(moves):
         touch_at[origin[k] + 1] += 1
@@ -122,7 +115,7 @@ def search(  # noqa: PLR0917
             touch[filled[entry_to[k]]] = k
             filled[entry_to[k]] += 1
     to = np.full(slots, -1, dtype=np.int64)
-    first = assign(gains(visit, share, other_visit))
+    first = assign(gain)
     taken = np.zeros(slots, dtype=np.bool_)
     for r in range(n):
         if first[r] >= 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -14,9 +14,11 @@ from murmurate.errors import InputError
 from murmurate.profiles.days import DailyTraces
 
 
-@dataclass(frozen=True, eq=False)
-class Profiles:
-    """Holds profiles of many people; person u owns places `place_at[u]:place_at[u + 1]`, rows `row_at[u]:row_at[u + 1]`."""
+class Profiles(NamedTuple):
+    """Holds profiles of many people; person u owns places `place_at[u]:place_at[u + 1]`, rows `row_at[u]:row_at[u + 1]`.
+
+    A named tuple, so that kernels take it as it is.
+    """
 
     n_places: int
     periods: int

@@ -112,9 +112,7 @@ def _inner(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def _shorter(
-    link: int, node: int, leaving: bool, roads: Roads, table: RouteTable
-) -> int:
+def _shorter(link: int, node: int, leaving: bool, roads: Roads, table: RouteTable) -> int:
     """Return the direction of a street from (or to) which the node is nearer by time."""
     other = roads.twin[link]
     if other < 0:
