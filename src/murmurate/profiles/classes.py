@@ -113,11 +113,11 @@ def _part(  # noqa: PLR0917
 def _join_visits(pairs: Integers, at: Integers, size: int, people: Profiles) -> tuple[Floats, Floats]:
     """Add up weights and chances of pairs of places, mapped by visits."""
     weight, chances = np.zeros((size, size)), np.zeros((size, size))
+    place_at, visit, share = people.place_at, people.visit, people.period_share
     for pair in range(len(pairs)):
         u, v = pairs[pair]
-        mine = slice(people.place_at[u], people.place_at[u + 1])
-        theirs = slice(people.place_at[v], people.place_at[v + 1])
-        gain = gains(people.visit[mine], people.period_share[u], people.visit[theirs])
+        mine, theirs = slice(place_at[u], place_at[u + 1]), slice(place_at[v], place_at[v + 1])
+        gain = gains(visit[mine], share[u], visit[theirs])
         to = assign(gain)
         similar = 0.0
         for r in range(len(to)):
@@ -133,11 +133,11 @@ def _join_moves(
 ) -> tuple[Floats, Floats]:
     """Add up weights and chances of pairs of places, mapped by visits and moves."""
     weight, chances = np.zeros((size, size)), np.zeros((size, size))
+    place_at, visit, share = people.place_at, people.visit, people.period_share
     for pair in range(len(pairs)):
         u, v = pairs[pair]
-        mine = slice(people.place_at[u], people.place_at[u + 1])
-        theirs = slice(people.place_at[v], people.place_at[v + 1])
-        gain = gains(people.visit[mine], people.period_share[u], people.visit[theirs])
+        mine, theirs = slice(place_at[u], place_at[u + 1]), slice(place_at[v], place_at[v + 1])
+        gain = gains(visit[mine], share[u], visit[theirs])
         similar, to = search(people, u, v, gain, STARTS, generator)
         _add(weight, chances, at[mine], at[theirs], gain, to, similar)
     return weight, chances

@@ -47,7 +47,7 @@ def test_a_file_of_trips_is_a_library(library_file):
     mechanism = plausible(library=str(library_file))
     assert isinstance(mechanism.library, PatternLibrary)
     assert len(mechanism.library.label) >= FEWEST
-    assert plausible(library=trips_of(PUBLIC)).library.mark == mechanism.library.mark
+    assert plausible(library=trips_of(PUBLIC)).library.digest == mechanism.library.digest
     out = fitted(mechanism, trips_of(made_days(20, 2)), seeded(1)).sample(20, seeded(1))
     assert (out.n_trips, out.n_points) == (20, 20 * 72)
 
@@ -65,9 +65,9 @@ def test_it_is_declared_public_and_the_promise_says_so(library):
 def test_a_manifest_names_it_by_its_mark(library_file):
     mechanism = plausible(library=str(library_file))
     words = public_parameters(mechanism)["library"]
-    assert words == f"{library_file.name}#{mechanism.library.mark}", "the folder stays inside"
-    again = build("plausible", {**public_parameters(mechanism), "library": f"{library_file}#{mechanism.library.mark}"})
-    assert again.library.mark == mechanism.library.mark
+    assert words == f"{library_file.name}#{mechanism.library.digest}", "the folder stays inside"
+    again = build("plausible", {**public_parameters(mechanism), "library": f"{library_file}#{mechanism.library.digest}"})
+    assert again.library.digest == mechanism.library.digest
     with pytest.raises(ParameterError, match="other days"):
         plausible(library=f"{library_file}#{'0' * 12}")
 

@@ -100,7 +100,7 @@ def group(these: Shapes, k: int, most_apart_m: float, time_cost_m_per_s: float, 
             trip = free[at]
             if member[trip] >= 0:
                 continue
-            free[kept] = trip  # grouped trips drop out of the list on the way
+            free[kept] = trip  # grouped trips drop out of the list
             kept += 1
             if these.person[trip] != these.person[pivot]:
                 metres = _apart_m(these, pivot, trip, most_apart_m, time_cost_m_per_s)

@@ -34,10 +34,10 @@ VARIANTS = ("own", "own-seeded", "own-tested", "as_published")
 """Names of the variants, the default first."""
 
 MERGES = ("run", "boundary", "none")
-"""as_published: ways in which places persist past a change of class, the default first."""
+"""as_published: modes in which places persist past a change of class, the default first."""
 
 MOST_CELLS = 200_000
-"""Most cells of a grid: statistics of a finer one would be noise, and take time in proportion."""
+"""Most cells of a grid, set by hand: statistics of a finer one would be noise, and take time in proportion."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,13 +65,15 @@ class Plausible:
     n_out: int = 1000
     """Days to release; a public choice, never the number of private ones."""
     variant: Variant = "own"
+    """Which of the four generators makes the days; see the guarantee of each."""
     epsilon: float = 1.0
     """Spent once by `own`, and by all attempts of `own-tested` together; without meaning for the other variants."""
     delta: float = 1e-5
-    """own-tested: the chance that its test lets something pass that it should not."""
+    """own-tested: the delta of its differential privacy."""
     library: str | Trips | PatternLibrary = ""
-    """own: where rhythms of days come from, public by declaration: a file of trips, trips, `city`; nothing learns them."""
+    """own: where rhythms of days come from, public by declaration: a file of trips, trips, or `city`; empty estimates them."""
     steps: int = STEPS
+    """Equal steps of a day."""
     min_coverage: float = 0.8
     """Share of a day's steps that must be seen, or lie within a stay, for the day to be read."""
     k: int = 1
@@ -83,11 +85,11 @@ class Plausible:
     delta_i: int = 0
     """as_published: the most cells a fake may share with its seed."""
     par_c: float = 0.25
-    """as_published: chance that a place is left out of its class."""
+    """as_published: probability that a place is removed from its class."""
     par_l: float = 1.0
-    """as_published: chance that the seed's own place is left out at its time."""
+    """as_published: probability that the seed's own place is removed at its time."""
     par_m: float = 0.75
-    """as_published: chance, per step, that a place persists past a change of class."""
+    """as_published: probability, per step, that a place persists past a change of class."""
     par_v: float = 4.0
     """as_published: the largest factor by which transitions are perturbed in decoding."""
     merge: str = "run"
@@ -101,7 +103,7 @@ class Plausible:
     seed_share: float = 0.33
     """as_published: share of people drawn as seeds; the others are alternatives."""
     most_per_seed: int = 50
-    """as_published: fakes of one seed; many of them tell the seed's cells by their absence."""
+    """as_published: most fakes of one seed; many of them reveal the seed's cells by their absence."""
 
     def __post_init__(self) -> None:
         one_of("variant", self.variant, VARIANTS)
@@ -161,14 +163,14 @@ class Plausible:
             assumptions = (*ASSUMPTIONS, LIBRARY_ASSUMPTION) if self.library else ASSUMPTIONS
             return DP(epsilon=self.epsilon, unit=Unit(name="user"), assumptions=assumptions)
         if self.variant == "own-tested":
-            asked = terms(self.epsilon, self.delta, self.n_out)
+            needed = terms(self.epsilon, self.delta, self.n_out)
             return DP(
                 epsilon=self.epsilon,
                 delta=self.delta,
                 unit=Unit(name="user"),
                 assumptions=(
                     *ASSUMPTIONS,
-                    f"At least {asked.k:,} people, counted with noise, could have been the seed of a day.",
+                    f"At least {needed.k:,} people, counted with noise, could have been the seed of a day.",
                 ),
             )
         if self.variant == "own-seeded":
@@ -198,7 +200,7 @@ class Plausible:
         return Budget(epsilon=self.epsilon)
 
     def ask(self, answers: Answers, facts: Facts) -> Round | None:
-        """Ask for all statistics in one round; with a library, of rhythms only how often each kind of day occurs."""
+        """Query all statistics in one round; with a library, of rhythms only how often each kind of day occurs."""
         if answers:
             return None
         shares = LIBRARY_SHARES if self.library else SHARES

@@ -42,8 +42,8 @@ _CITY_CELL_M = 500.0
 FEWEST = 100
 """Least number of patterns of a library: single days of a smaller one would be recognised in a release. Set by hand."""
 
-MARK_DIGITS = 12
-"""Hexadecimal digits of a library's hash in manifests: enough to tell libraries apart, short enough to read."""
+HASH_DIGITS = 12
+"""Hexadecimal digits of a library's hash in manifests: enough to distinguish libraries, short enough to read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +72,13 @@ class PatternLibrary:
         return cls(name, label_days(daily_traces(public, grid, grid.n_cells, steps=steps).place)[0], public.identity)
 
     @cached_property
-    def mark(self) -> str:
+    def digest(self) -> str:
         """Return a short hash of the library's days."""
-        return hashlib.sha256(np.ascontiguousarray(self.label, dtype="<i2").tobytes()).hexdigest()[:MARK_DIGITS]
+        return hashlib.sha256(np.ascontiguousarray(self.label, dtype="<i2").tobytes()).hexdigest()[:HASH_DIGITS]
 
     def spec(self) -> str:
         """Return name and hash, for manifests; never the folder it lies in."""
-        return f"{Path(self.name).name}#{self.mark}"
+        return f"{Path(self.name).name}#{self.digest}"
 
 
 def named_library(words: str, *, cell_m: float, steps: int) -> PatternLibrary | str:
@@ -86,14 +86,14 @@ def named_library(words: str, *, cell_m: float, steps: int) -> PatternLibrary | 
 
     One named by its hash whose file is not here stays a string: everything but fitting can do without it.
     """
-    name, marked, mark = words.rpartition("#")
-    if not marked or len(mark) != MARK_DIGITS or Path(words).exists():
-        name, mark = words, ""
-    if mark and name != BUILT_IN and not Path(name).exists():
+    name, hashed, digest = words.rpartition("#")
+    if not hashed or len(digest) != HASH_DIGITS or Path(words).exists():
+        name, digest = words, ""
+    if digest and name != BUILT_IN and not Path(name).exists():
         return words
     found = _built_in(steps) if name == BUILT_IN else _from_file(name, cell_m, steps)
-    if mark and found.mark != mark:
-        raise ParameterError(f"{name} holds other days than the library meant: its mark is {found.mark}, not {mark}.")
+    if digest and found.digest != digest:
+        raise ParameterError(f"{name} holds other days than the library meant: its hash is {found.digest}, not {digest}.")
     return found
 
 

@@ -38,7 +38,7 @@ FORMAT = "plausible-1"
 """Version of both files; others are refused."""
 
 _AT_ONCE = 20_000
-"""Days drawn at a time, so that scratch memory does not grow with the number asked for."""
+"""Days drawn at a time, so that scratch memory does not grow with their number."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,7 +54,7 @@ _MOST_DRAWS = 20
 
 @dataclass(frozen=True)
 class Terms:
-    """What each attempt costs and asks for."""
+    """Holds what each attempt costs and how many people it needs."""
 
     epsilon: float
     delta: float
@@ -85,7 +85,7 @@ def terms(epsilon: float, delta: float, attempts: int) -> Terms:
 
 def release_tested(days: DailyTraces, settings: Plausible, rng: Rng) -> NDArray[np.int32]:
     """Return the days of `n_out` attempts that passed; there may be none."""
-    asked = terms(settings.epsilon, settings.delta, settings.n_out)
+    needed = terms(settings.epsilon, settings.delta, settings.n_out)
     model_epsilon = settings.epsilon * MODEL_SHARE
     noisy = measured(days, settings.space, epsilon=model_epsilon, rng=rng)
     model = DayModel.fit(noisy, settings.space, steps=days.steps, time_zone="UTC", rng=rng)
@@ -98,7 +98,7 @@ def release_tested(days: DailyTraces, settings: Plausible, rng: Rng) -> NDArray[
     made_kind = np.where(rng.uniforms(n) < REPLACED, rng.integers(0, KINDS, n), kept)
     # two values of p(y), a factor above gamma apart: the people of the day's kind, and all the others
     bucket = np.where(made_kind == kept, count[made_kind], people - count[made_kind])
-    passed = laplace_integers(bucket.astype(np.int64), scale=1 / asked.epsilon_noise, rng=rng) >= asked.k
+    passed = laplace_integers(bucket.astype(np.int64), scale=1 / needed.epsilon_noise, rng=rng) >= needed.k
     passed &= rng.uniforms(n) >= 1 / GAMMA
     generator = rng.generator()
     # attempts that failed draw nothing: they must not use up what those that passed may get

@@ -44,13 +44,8 @@ def refuse_bad_arrays(arrays: Mapping[str, NDArray[Any]], name: pl.Series | None
         outside = np.abs(values) > bound  # NaN compares false and was counted above
         hint = f"; {PROJECTED}" if outside.any() else ""
         _add(faults, key, outside, f"values lie outside -{bound:g} to {bound:g}{hint}")
-    _add(
-        faults,
-        "length_m",
-        ~(np.isfinite(arrays["length_m"]) & (arrays["length_m"] > 0)),
-        "lengths are not finite metres above 0",
-    )
-    speed = arrays["speed_kmh"]
+    length, speed = arrays["length_m"], arrays["speed_kmh"]
+    _add(faults, "length_m", ~(np.isfinite(length) & (length > 0)), "lengths are not finite metres above 0")
     _add(faults, "speed_kmh", ~((speed > 0) & (speed <= 500)), "speeds are not between 0 and 500 km/h")
     _add(faults, "road_class", (arrays["road_class"] < 1) | (arrays["road_class"] > 5), "classes are not 1 to 5")
     _add(faults, "lanes", arrays["lanes"] < 0, "lane counts are negative")
@@ -66,5 +61,6 @@ def refuse_bad_arrays(arrays: Mapping[str, NDArray[Any]], name: pl.Series | None
 
 
 def _add(faults: list[Fault], column: str, bad: NDArray[np.bool_], reason: str) -> None:
+    """Add a fault where any value is bad, with their number and the first row."""
     if bad.any():
         faults.append(Fault(f"{int(bad.sum()):,} {reason}", row=int(bad.argmax()), column=column))

@@ -55,7 +55,7 @@ class Options:
     max_gap_s: float = 600.0
     """Longer silences split a trip into parts."""
     max_skipped: int = 3
-    """Points in a row that may be left out as outliers before a new part begins."""
+    """Successive points that may be skipped as outliers before a new part begins."""
     valhalla_config: str | None = None
     """Where Valhalla finds its tiles; only for matcher="valhalla"."""
 

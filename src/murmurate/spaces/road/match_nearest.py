@@ -63,7 +63,7 @@ def join_nodes(
     first_links: Integers | None = None,
     last_links: Integers | None = None,
 ) -> tuple[Integers, Integers, Integers, Integers]:
-    """Join each trip's nodes (-1 left out) by fastest routes, between a given first and last link where there is one.
+    """Join each trip's nodes (-1 skipped) by fastest routes, between a given first and last link where there is one.
 
     Returns (offsets, links, parts, points): the links of each trip, the part they belong to (a new one begins where no
     route is in reach) and the point each was driven to.

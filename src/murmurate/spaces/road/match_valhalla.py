@@ -48,7 +48,7 @@ def match_with_valhalla(  # noqa: PLR0917
     path_point: list[int] = []
     path_offsets = [0]
     for first, last in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        answer = _ask(actor, lat[first:last], lng[first:last], None if time_s is None else time_s[first:last])
+        answer = _query(actor, lat[first:last], lng[first:last], None if time_s is None else time_s[first:last])
         if answer is not None:
             links = list(_links(network, answer))
             entered: dict[int, int] = {}
@@ -82,7 +82,7 @@ def match_with_valhalla(  # noqa: PLR0917
     )
 
 
-def _ask(actor: Any, lat: Floats, lng: Floats, time_s: Floats | None) -> dict[str, Any] | None:
+def _query(actor: Any, lat: Floats, lng: Floats, time_s: Floats | None) -> dict[str, Any] | None:
     """Query Valhalla for one trip; None where it finds no match at all."""
     if len(lat) < 2:
         return None

@@ -84,7 +84,7 @@ class Matching:
             "points_unmatched": int((~there).sum()),
             "trips": self.n_trips,
             "trips_without_path": int((np.diff(self.path_offsets) == 0).sum()),
-            "trips_in_several_parts": _with_several_parts(self),
+            "trips_in_several_parts": len(np.unique(self.offsets.searchsorted(np.flatnonzero(self.part > 0), side="right"))),
             "links_driven": len(self.path_link),
             "mean_confidence": float(self.confidence.mean()) if len(self.link) else 0.0,
             "median_distance_m": float(np.median(self.distance_m[there])) if there.any() else float("nan"),
@@ -111,9 +111,3 @@ def joined(parts: Sequence[Matching]) -> Matching:
         sizes = np.concatenate([np.diff(getattr(part, name)) for part in parts])
         values[name] = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     return Matching(**values)
-
-
-def _with_several_parts(matching: Matching) -> int:
-    if not matching.n_trips:
-        return 0
-    return int((np.maximum.reduceat(matching.part, matching.offsets[:-1]) > 0).sum())

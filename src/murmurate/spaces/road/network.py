@@ -82,7 +82,7 @@ class RoadNetwork:
     source: str = ""
     """The file it came from; what `--space road:FILE` takes."""
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """What readers left out or assumed, counted."""
+    """Counts of what readers dropped or assumed."""
 
     @classmethod
     def from_arrays(
@@ -184,7 +184,7 @@ class RoadNetwork:
 
     @cached_property
     def twin(self) -> Integers:
-        """Return the link of the same street driven the other way; -1 for a one-way."""
+        """Return the link of the same street in the opposite direction; -1 for a one-way."""
         count = np.diff(self.shape_offsets)
         middle = self.shape_offsets[:-1] + count // 2
         mirrored = self.shape_offsets[:-1] + (count - 1) // 2  # so that a street and its mirror name the same vertices
@@ -316,9 +316,7 @@ def _array(name: str, values: ArrayLike) -> NDArray[Any]:
 
 def _straight(values: Mapping[str, NDArray[Any]]) -> tuple[Integers, Floats, Floats]:
     """Return two-vertex shapes; link ends outside the nodes are clipped, and refused by the later check."""
-    ends = (
-        np.column_stack([values["link_from"], values["link_to"]]).ravel() if len(values["link_from"]) else np.zeros(0, np.int64)
-    )
+    ends = np.column_stack([values["link_from"], values["link_to"]]).ravel()
     n_nodes = min(len(values["node_lat"]), len(values["node_lng"]))
     inside = np.clip(ends, 0, max(0, n_nodes - 1))
     if not n_nodes:

@@ -21,7 +21,7 @@ AGAINST = frozenset({"-1", "reverse"})
 
 @dataclass(frozen=True)
 class Way:
-    """A drawn line whose vertices have names; two ways meet where they share one."""
+    """Holds a drawn line whose vertices have names; two ways meet where they share one."""
 
     refs: Sequence[Hashable]
     lat: Floats

@@ -43,7 +43,7 @@ CREATE TABLE gpkg_geometry_columns (
 
 
 def write_geopackage(network: RoadNetwork, file: Path, *, columns: pl.DataFrame | None = None) -> None:
-    """Write both tables; an older file of the same name is replaced. Nothing in it tells when it was written."""
+    """Write both tables; an older file of the same name is replaced. It holds no time of writing."""
     import shapely
 
     part = file.with_name(file.name + ".part")
