@@ -316,7 +316,9 @@ def _array(name: str, values: ArrayLike) -> NDArray[Any]:
 
 def _straight(values: Mapping[str, NDArray[Any]]) -> tuple[Integers, Floats, Floats]:
     """Return two-vertex shapes; link ends outside the nodes are clipped, and refused by the later check."""
-    ends = np.column_stack([values["link_from"], values["link_to"]]).ravel()
+    ends = (
+        np.column_stack([values["link_from"], values["link_to"]]).ravel() if len(values["link_from"]) else np.zeros(0, np.int64)
+    )
     n_nodes = min(len(values["node_lat"]), len(values["node_lng"]))
     inside = np.clip(ends, 0, max(0, n_nodes - 1))
     if not n_nodes:
