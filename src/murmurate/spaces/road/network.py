@@ -213,10 +213,8 @@ class RoadNetwork:
     @cached_property
     def midpoint(self) -> tuple[Floats, Floats]:
         """Return latitude and longitude half way along every link."""
-        links = np.arange(self.n_links)
-        half = np.full(self.n_links, 0.5)
-        lat, lng = points_along(self.shape_offsets, self.shape_lat, self.shape_lng, links, half)
-        return lat, lng
+        every, half = np.arange(self.n_links), np.full(self.n_links, 0.5)
+        return points_along(self.shape_offsets, self.shape_lat, self.shape_lng, every, half)
 
     @cached_property
     def heading(self) -> Integers:
@@ -277,10 +275,7 @@ class RoadNetwork:
             node_lng=self.node_lng[used],
             link_from=number[self.link_from[links]],
             link_to=number[self.link_to[links]],
-            length_m=self.length_m[links],
-            road_class=self.road_class[links],
-            speed_kmh=self.speed_kmh[links],
-            lanes=self.lanes[links],
+            **{key: getattr(self, key)[links] for key in ("length_m", "road_class", "speed_kmh", "lanes")},
             shape_offsets=np.concatenate(([0], np.cumsum(np.diff(self.shape_offsets)[links]))),
             shape_lat=self.shape_lat[vertices],
             shape_lng=self.shape_lng[vertices],

@@ -119,33 +119,43 @@ def _affordable_reach_s(network: RoadNetwork) -> float:
     return REACHES_S[-1]
 
 
-class _Tiles:
-    """Sorts nodes into square tiles."""
+class _Tiles(NamedTuple):
+    """Holds the nodes by square tile."""
 
-    def __init__(self, network: RoadNetwork, reach_s: float) -> None:
-        scale = np.cos(np.radians(network.node_lat.mean()))
-        self.x = (network.node_lng - network.node_lng.min()) * scale * METRES_PER_DEGREE
-        self.y = (network.node_lat - network.node_lat.min()) * METRES_PER_DEGREE
-        # No route leads farther than this; cosines of the edges, because degrees of longitude shrink towards the poles.
-        squeeze = float(np.cos(np.radians(np.abs(network.node_lat))).min() / scale)
-        self.farthest_m = min(
-            reach_s * float(network.speed_kmh.max()) / 3.6 / min(1.0, squeeze), float(max(self.x.max(), self.y.max())) + 1.0
-        )
-        tile_m = max(SMALLEST_TILE_M, self.farthest_m / (WINDOW // 2))
-        self.row = (self.y / tile_m).astype(np.int32)
-        self.column = (self.x / tile_m).astype(np.int32)
-        key = self.row.astype(np.int64) * (int(self.column.max()) + 1) + self.column
-        order = np.argsort(key, kind="stable")
-        starts = np.searchsorted(key[order], key[order])
-        self.slot = np.empty(network.n_nodes, dtype=np.int32)
-        self.slot[order] = np.arange(network.n_nodes) - starts
-        self.count = np.zeros((int(self.row.max()) + 1, int(self.column.max()) + 1), dtype=np.int32)
-        np.add.at(self.count, (self.row, self.column), 1)
+    x: Floats
+    """Metres east of the westernmost node."""
+    y: Floats
+    """Metres north of the southernmost node."""
+    row: NDArray[np.int32]
+    column: NDArray[np.int32]
+    slot: NDArray[np.int32]
+    """Position of each node within its tile."""
+    n_nodes: NDArray[np.int32]
+    """[row, column]: number of nodes of each tile."""
+
+
+def _tiles(network: RoadNetwork, reach_s: float) -> _Tiles:
+    """Sort nodes into tiles so large that no route of this reach leaves the window around its start."""
+    scale = np.cos(np.radians(network.node_lat.mean()))
+    x = (network.node_lng - network.node_lng.min()) * scale * METRES_PER_DEGREE
+    y = (network.node_lat - network.node_lat.min()) * METRES_PER_DEGREE
+    # No route leads farther than this; cosines of the edges, because degrees of longitude shrink towards the poles.
+    squeeze = float(np.cos(np.radians(np.abs(network.node_lat))).min() / scale)
+    farthest_m = min(reach_s * float(network.speed_kmh.max()) / 3.6 / min(1.0, squeeze), float(max(x.max(), y.max())) + 1.0)
+    tile_m = max(SMALLEST_TILE_M, farthest_m / (WINDOW // 2))
+    row, column = (y / tile_m).astype(np.int32), (x / tile_m).astype(np.int32)
+    key = row.astype(np.int64) * (int(column.max()) + 1) + column
+    order = np.argsort(key, kind="stable")
+    slot = np.empty(network.n_nodes, dtype=np.int32)
+    slot[order] = np.arange(network.n_nodes) - np.searchsorted(key[order], key[order])
+    count = np.zeros((int(row.max()) + 1, int(column.max()) + 1), dtype=np.int32)
+    np.add.at(count, (row, column), 1)
+    return _Tiles(x, y, row, column, slot, count)
 
 
 def _make(network: RoadNetwork, reach_s: float, folder: Path) -> RouteTable:
     """Search from every node; rows go straight to disk, so that memory holds only a few hundred of them."""
-    tiles = _Tiles(network, reach_s)
+    tiles = _tiles(network, reach_s)
     window = WINDOW + 2  # a tile more on each side: farthest_m seldom ends at the edge of a tile
     metres, seconds = float(reach_s * network.speed_kmh.max() / 3.6 / STEPS), reach_s / STEPS
     base = np.full((network.n_nodes, window * window), -1, dtype=np.int64)
@@ -156,9 +166,7 @@ def _make(network: RoadNetwork, reach_s: float, folder: Path) -> RouteTable:
     with (part / "cost.u32").open("wb") as cost_file, (part / "hop.u8").open("wb") as hop_file:
         for first in range(0, network.n_nodes, chunk):
             last = min(network.n_nodes, first + chunk)
-            cost, hop = _rows(
-                g, first, last, reach_s, metres, seconds, tiles.row, tiles.column, tiles.slot, tiles.count, window, base, used
-            )
+            cost, hop = _rows(g, first, last, reach_s, metres, seconds, tiles, window, base, used)
             used += len(cost)
             cost_file.write(cost)
             hop_file.write(hop)
@@ -213,10 +221,7 @@ def _rows(  # noqa: PLR0917
     reach_s: float,
     metres: float,
     seconds: float,
-    row: NDArray[np.int32],
-    column: NDArray[np.int32],
-    slot: NDArray[np.int32],
-    count: NDArray[np.int32],
+    tiles: _Tiles,
     window: int,
     base: Integers,
     used_before: int,
@@ -225,6 +230,7 @@ def _rows(  # noqa: PLR0917
     cost, other, link_in, hop, done, touched, heap_cost, heap_node = compiled_workspace(len(g.offsets) - 1)
     out_cost = np.empty(1024, dtype=np.uint32)
     out_hop = np.empty(1024, dtype=np.uint8)
+    row, column, slot, n_nodes = tiles.row, tiles.column, tiles.slot, tiles.n_nodes
     half = window // 2
     used = 0
     for u in range(first, last):
@@ -239,7 +245,7 @@ def _rows(  # noqa: PLR0917
             where = dr * window + dc
             if base[u, where] < 0:
                 base[u, where] = used_before + used
-                size = count[row[v], column[v]]
+                size = n_nodes[row[v], column[v]]
                 while used + size > len(out_cost):
                     out_cost = np.append(out_cost, np.empty(len(out_cost), dtype=np.uint32))
                     out_hop = np.append(out_hop, np.empty(len(out_hop), dtype=np.uint8))
