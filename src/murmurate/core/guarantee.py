@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from math import exp
 from typing import Any, ClassVar, Literal
 
 from murmurate.core.events import Approximate, Event, Pure, event_from_json, event_to_json
@@ -25,6 +26,7 @@ _WORDS = {
     "user_day": "all trips one person began on one day",
     "user": "everything one person ever did in these data",
 }
+"""Units in plain words, for statements and reports."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +180,7 @@ class NoGuarantee:
 Guarantee = DP | GeoInd | PlausibleDeniability | KAnonymity | NoGuarantee
 
 _KINDS: dict[str, type[Guarantee]] = {kind.kind: kind for kind in (DP, GeoInd, PlausibleDeniability, KAnonymity, NoGuarantee)}
+"""Guarantee classes by the kind under which manifests and ledgers store them."""
 
 
 def to_json(guarantee: Guarantee) -> dict[str, Any]:
@@ -203,6 +206,4 @@ def from_json(values: dict[str, Any]) -> Guarantee:
 
 
 def _exp(value: float) -> str:
-    from math import exp
-
     return f"{exp(value):.3g}" if value < 50 else "a number too large to mean anything"

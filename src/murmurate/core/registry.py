@@ -27,10 +27,10 @@ class Entry:
         return getattr(import_module(module), attribute)
 
 
-E = TypeVar("E", bound=Entry)
+EntryT = TypeVar("EntryT", bound=Entry)
 
 
-class Registry(Generic[E]):
+class Registry(Generic[EntryT]):
     """Names and their entries, in the order they were registered.
 
     >>> numbers = Registry("number", {"pi": Entry("math:pi")})
@@ -41,7 +41,7 @@ class Registry(Generic[E]):
     murmurate.errors.ParameterError: no number is called 'pie'; there are pi. Did you mean 'pi'?
     """
 
-    def __init__(self, what: str, entries: Mapping[str, E]) -> None:
+    def __init__(self, what: str, entries: Mapping[str, EntryT]) -> None:
         self.what = what
         self._entries = dict(entries)
 
@@ -54,14 +54,14 @@ class Registry(Generic[E]):
     def __contains__(self, name: object) -> bool:
         return name in self._entries
 
-    def __getitem__(self, name: str) -> E:
+    def __getitem__(self, name: str) -> EntryT:
         """The entry of a name; an unknown name is answered with the nearest known one."""
         if name not in self._entries:
             known = ", ".join(self._entries)
             raise ParameterError(f"no {self.what} is called {name!r}; there are {known}.{closest(name, self._entries)}")
         return self._entries[name]
 
-    def items(self) -> Iterator[tuple[str, E]]:
+    def items(self) -> Iterator[tuple[str, EntryT]]:
         """Names with their entries."""
         return iter(self._entries.items())
 
@@ -73,14 +73,14 @@ class Registry(Generic[E]):
         """(name, first line of its docstring) of everything that is registered."""
         return [(name, (entry.load().__doc__ or "").strip().partition("\n")[0]) for name, entry in self.items()]
 
-    def register(self, name: str, entry: E) -> None:
+    def register(self, name: str, entry: EntryT) -> None:
         """Add a thing of one's own; a name that is taken is refused."""
         if name in self._entries:
             raise ParameterError(f"a {self.what} called {name!r} is registered already; choose another name.")
         self._entries[name] = entry
 
     @contextmanager
-    def also(self, name: str, entry: E) -> Iterator[None]:
+    def also(self, name: str, entry: EntryT) -> Iterator[None]:
         """Register a thing for the length of a block."""
         self.register(name, entry)
         try:

@@ -21,11 +21,11 @@ Group = tuple[Words, Words, Integers, dict[str, NDArray[Any]]]
 """uid and tid words and sizes of some trips, and the columns of their points."""
 
 HELD_POINTS = 24_000_000
-"""Up to here the points wait in memory (about 0.6 GB); beyond, in files by the first bits of the names."""
+"""Most points that wait in memory (about 0.6 GB); more wait in files by the first bits of the names. Set by hand."""
 POINTS_PER_BUCKET = 8_000_000
+"""Points per bucket file, which are sorted in memory (about 0.2 GB). Set by hand."""
 POINTS_PER_GROUP = 1_000_000
-
-_FLOATS = ("lat", "lng")
+"""Points per row group of the Parquet file. Set by hand."""
 
 
 class Shuffle:
@@ -169,7 +169,7 @@ class _Bucket:
 
 
 def _dtype(name: str) -> Any:
-    return np.uint64 if name in ("uid", "tid") else np.float64 if name in _FLOATS else np.int64
+    return np.uint64 if name in ("uid", "tid") else np.float64 if name in ("lat", "lng") else np.int64
 
 
 @njit(cache=True, nogil=True)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 PREFIX = "work-"
+"""How the names of work folders begin; the process number follows."""
 
 
 class WorkFolder:

@@ -26,6 +26,7 @@ _KNOWN: tuple[tuple[str, type[LedgerError], str], ...] = (
     ("permission denied", LedgerError, "may not be used by this database user. Grant it SELECT and INSERT on murmurate_*"),
     ("does not exist", LedgerError, "lacks a table, or the database itself is missing. Create it, or put back a backup"),
 )
+"""Words in a database's error (lower case), the error to raise, and its meaning with a remedy; the first match counts."""
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -53,6 +53,7 @@ REMEDY = (
     "Nothing was spent, and nothing can be until it is repaired: put back the latest backup, and compare its history "
     "with the releases already made before releasing anything more."
 )
+"""What to do about a damaged ledger, at the end of every such error."""
 
 
 def default_who() -> str:
@@ -64,13 +65,11 @@ def default_who() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def next_record(
-    *, seq: int, previous: str, who: str, kind: str, population: str | None, values: dict[str, Any], at: str | None = None
-) -> Record:
-    """The line that follows line `seq` with digest `previous`."""
-    moment = at or datetime.now(UTC).isoformat(timespec="microseconds")
+def next_record(*, seq: int, previous: str, who: str, kind: str, population: str | None, values: dict[str, Any]) -> Record:
+    """Return the line that follows line `seq` with digest `previous`."""
+    moment = datetime.now(UTC).isoformat(timespec="microseconds")
     draft = Record(seq + 1, moment, who, kind, population, canonical_json(values), previous, "")
-    return Record(**{**draft.__dict__, "digest": draft.expected_digest()})
+    return replace(draft, digest=draft.expected_digest())
 
 
 def canonical_json(values: Any) -> str:

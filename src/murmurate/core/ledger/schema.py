@@ -13,8 +13,10 @@ from murmurate.core.ledger.records import REMEDY, Record, default_who, next_reco
 from murmurate.errors import LedgerDamaged
 
 VERSION = 3
+"""Version of the tables below; `STEPS` lead older ones to it."""
 
 METADATA = sa.MetaData()
+"""Collects the tables below, so that they are created together."""
 
 IDENTITY = sa.Table(
     "murmurate_ledger",
@@ -64,6 +66,7 @@ CHARGED = sa.Table(
 """Since version 2: the database itself refuses a second charge under one release id."""
 
 TABLES = (IDENTITY, VERSIONS, RECORDS, PEOPLE, CHARGED)
+"""All tables, in the order in which a backup copies them."""
 
 
 def create(connection: sa.Connection) -> None:
@@ -107,6 +110,7 @@ def make_append_only(connection: sa.Connection, table: sa.Table) -> None:
 
 
 _REFUSE = " BEGIN RAISE EXCEPTION 'the ledger is append-only'; END "
+"""Body of the PostgreSQL trigger function that refuses changes."""
 
 _ON_SERVER = sa.text(
     "SELECT count(*) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid "
@@ -114,6 +118,7 @@ _ON_SERVER = sa.text(
     "AND t.tgtype = 58 AND t.tgqual IS NULL AND CAST(t.tgattr AS text) = '' "  # 58: statement, before update/delete/truncate
     "AND p.proname = 'murmurate_refuse' AND p.prosrc = :body"
 )
+"""Counts the triggers of a PostgreSQL table that are unchanged and enabled."""
 
 
 def _sqlite_triggers(table: sa.Table) -> dict[str, str]:

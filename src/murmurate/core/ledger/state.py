@@ -172,3 +172,4 @@ _READERS = {
     "completed": State._completed,
     "rehearsal": State._rehearsed,
 }
+"""What each kind of line changes in the state."""
