@@ -1,4 +1,4 @@
-"""Puts trips into the order of their random names, in memory or through bucket files where they are many."""
+"""Sort trips by their random names, in memory or through bucket files where they are many."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POINTS_PER_GROUP = 1_000_000
 
 
 class Shuffle:
-    """Takes trips part by part, gives them back ordered by name; a context that leaves no file behind."""
+    """Takes trips part by part and returns them ordered by name; a context that removes its files."""
 
     def __init__(self, folder: Path, n_points: int | None) -> None:
         held = n_points is not None and n_points <= HELD_POINTS
@@ -87,7 +87,7 @@ class Shuffle:
             self._append(name, _gather(np.ascontiguousarray(array), part.offsets, order, part.n_points), point_ends)
 
     def groups(self, columns: list[str]) -> Iterator[Group]:
-        """The trips in the order of their names, about `POINTS_PER_GROUP` points at a time.
+        """Yield the trips in the order of their names, about `POINTS_PER_GROUP` points at a time.
 
         Where one group ends follows from the trips given back alone: buckets, whose number follows from how much was read,
         leave no trace in it.
@@ -126,7 +126,7 @@ class Shuffle:
                 self._files[key].write(array[ends[k] : ends[k + 1]].data.cast("B"))
 
     def _take(self, name: str, k: int) -> NDArray[Any]:
-        """One column of one bucket; it can be taken once."""
+        """Return one column of one bucket and forget it."""
         if not self.bits:
             parts = self._held.pop(name, [])
             if name not in ("uid", "tid", "size"):
@@ -158,7 +158,7 @@ class _Bucket:
         return int(self.ends[last] - self.ends[first])
 
     def reach(self, first: int, points: int) -> int:
-        """The end of the trips from `first` on that hold at most so many points."""
+        """Return the end of the trips from `first` on that hold at most so many points."""
         return int(np.searchsorted(self.ends, self.ends[first] + points, side="right")) - 1
 
     def cut(self, first: int, last: int) -> Group:
@@ -174,7 +174,7 @@ def _dtype(name: str) -> Any:
 
 @njit(cache=True, nogil=True)
 def _gather(values: NDArray[Any], offsets: Integers, order: Integers, n: int) -> NDArray[Any]:  # pragma: no cover
-    """The points of the trips, one trip after another in `order`."""
+    """Return the points of the trips, one trip after another in `order`."""
     out = np.empty(n, values.dtype)
     at = 0
     for trip in order:

@@ -1,4 +1,4 @@
-"""Trips: the one table of traces, validated, sorted and frozen, with offsets for kernels."""
+"""Hold traces in one table, validated, sorted and frozen, with offsets for kernels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Trips:
     """A table of points, `uid, tid, datetime, lat, lng` and what else it carries, sorted by person, trip and time.
 
     Time may be absent (sequences keep their order) or be `weekday` (0 = Monday) and `hour` only; coordinates may be
-    absent where there is a `cell` or a `link`, whose meaning `space` tells. A trip is a (uid, tid) pair.
+    absent where there is a `cell` or a `link` of `space`. A trip is a (uid, tid) pair.
 
     >>> import polars as pl
     >>> trips = Trips(pl.DataFrame({"uid": ["a", "a"], "tid": [1, 1], "lat": [60.1, 60.2], "lng": [24.9, 24.9]}))
@@ -55,7 +55,7 @@ class Trips:
     time_zone: str = "UTC"
     """Where the people live: hours and days are local to it; `datetime` itself is always UTC."""
     source: Identity | None = field(default=None, repr=False)
-    """Set by readers, so that a file is known by its bytes; otherwise the content is hashed when asked."""
+    """Set by readers, so that a file is identified by its bytes; otherwise the content is hashed when needed."""
 
     def __post_init__(self) -> None:
         try:
@@ -83,7 +83,7 @@ class Trips:
         trips.__dict__.update({name: value for name, value in known.items() if value is not None})
         return trips
 
-    # -- what is there ---------------------------------------------------------------------------------------------
+    # -- contents ---------------------------------------------------------------------------------------------
 
     @property
     def columns(self) -> list[str]:

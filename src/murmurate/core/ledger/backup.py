@@ -1,4 +1,4 @@
-"""Copies of a ledger that are ledgers themselves: one SQLite file, whatever the original lives in."""
+"""Copy a ledger into one SQLite file that is a ledger itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def write_backup(store: Store, connection: sa.Connection, target: Path) -> None:
-    """The ledger as of one moment, while others may be charging; an existing file is never replaced."""
+    """Write the ledger as of one moment, while others may be charging; an existing file is never replaced."""
     target = target.expanduser().absolute()
     made = not target.exists() and sqlite_file.create_whole(target, lambda draft: _fill(store, connection, draft))
     if not made:
@@ -46,7 +46,7 @@ def _fill(store: Store, connection: sa.Connection, draft: Path) -> None:
 
 
 def _copy_rows(connection: sa.Connection, draft: Path) -> None:
-    """Table by table; lines first, so that nothing is copied that belongs to a line after the last one copied."""
+    """Copy table by table; lines first, so that nothing is copied that belongs to a line after the last one copied."""
     there = set(sa.inspect(connection).get_table_names())
     lines = connection.execute(sa.select(schema.RECORDS).order_by(schema.RECORDS.c.seq)).mappings().all()
     last = lines[-1]["seq"] if lines else 0

@@ -1,4 +1,4 @@
-"""What went wrong with the database, in words, and whether it was damage; nothing was spent in any of these."""
+"""Explain database errors, and tell damage from other failures; nothing was spent in any of these."""
 
 from __future__ import annotations
 

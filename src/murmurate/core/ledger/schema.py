@@ -1,4 +1,4 @@
-"""The tables, the triggers that make them append-only, and the steps from one version of them to the next."""
+"""Define the tables, the triggers that make them append-only, and the steps from one version of them to the next."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def create(connection: sa.Connection) -> None:
 
 
 def identity(connection: sa.Connection) -> Any:
-    """The one row that says which ledger this is."""
+    """Return the one row that says which ledger this is."""
     rows = connection.execute(sa.select(IDENTITY)).all()
     if len(rows) != 1:
         raise LedgerDamaged(f"the ledger has {len(rows)} identities instead of one. Put back a backup.")
@@ -88,12 +88,12 @@ def identity(connection: sa.Connection) -> Any:
 
 
 def note_version(connection: sa.Connection, version: int) -> None:
-    """Say that the tables now are of this version."""
+    """Record that the tables now are of this version."""
     connection.execute(VERSIONS.insert().values(version=version, since=datetime.now(UTC).isoformat(timespec="seconds")))
 
 
 def make_append_only(connection: sa.Connection, table: sa.Table) -> None:
-    """Let the database itself refuse every UPDATE and DELETE."""
+    """Add triggers with which the database refuses every UPDATE and DELETE."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(
             f"CREATE OR REPLACE FUNCTION murmurate_refuse() RETURNS trigger LANGUAGE plpgsql AS $${_REFUSE}$$"
@@ -130,7 +130,7 @@ def _sqlite_triggers(table: sa.Table) -> dict[str, str]:
 
 
 def is_append_only(connection: sa.Connection, table: sa.Table) -> bool:
-    """Whether the triggers of `make_append_only` are there, unchanged and switched on."""
+    """Return whether the triggers of `make_append_only` are there, unchanged and enabled."""
     if connection.dialect.name == "postgresql":
         asked = {"table": table.name, "name": f"{table.name}_append_only", "body": _REFUSE}
         return bool(connection.execute(_ON_SERVER, asked).scalar_one())
@@ -148,7 +148,7 @@ def refuse_unguarded(connection: sa.Connection) -> None:
 
 
 def _to_version_2(connection: sa.Connection) -> None:
-    """Version 1 left the uniqueness of release ids to the program; version 2 lets the database hold it."""
+    """Add the table of charged releases, with which the database keeps release ids unique."""
     CHARGED.create(connection)
     rows = connection.execute(sa.select(RECORDS).where(RECORDS.c.kind == "debit").order_by(RECORDS.c.seq))
     for record in [Record(*row) for row in rows]:
@@ -157,7 +157,7 @@ def _to_version_2(connection: sa.Connection) -> None:
 
 
 def _to_version_3(connection: sa.Connection) -> None:
-    """Since version 3 a line vouches for the key, and no table is without its triggers; a broken chain is not added to."""
+    """Add a line with the hash of the key, and missing triggers; a broken chain is refused."""
     owner = identity(connection)
     seq, digest = 0, owner.ledger_id
     for row in connection.execute(sa.select(RECORDS).order_by(RECORDS.c.seq)).all():
@@ -175,18 +175,18 @@ def _to_version_3(connection: sa.Connection) -> None:
 
 
 STEPS: dict[int, Callable[[sa.Connection], None]] = {1: _to_version_2, 2: _to_version_3}
-"""From this version to the next."""
+"""Migrations from each version to the next."""
 
 
 def found_version(connection: sa.Connection) -> int | None:
-    """The version of the tables here; None where there are none."""
+    """Return the version of the tables here; None where there are none."""
     if not sa.inspect(connection).has_table(VERSIONS.name):
         return None
     return connection.execute(sa.select(sa.func.max(VERSIONS.c.version))).scalar_one_or_none()
 
 
 def migrate(connection: sa.Connection, version: int) -> None:
-    """Lead older tables to the current version, inside the caller's transaction."""
+    """Bring older tables to the current version, inside the caller's transaction."""
     if version not in STEPS:
         raise LedgerDamaged(f"the ledger says it is of version {version}, which never was. Put back a backup.")
     while version < VERSION:

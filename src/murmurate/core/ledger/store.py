@@ -1,4 +1,4 @@
-"""Where the lines are kept: one SQLite file or one PostgreSQL database, opened, locked and appended to."""
+"""Store the lines in one SQLite file or one PostgreSQL database: open, lock and append."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from murmurate.core.work import state_folder
 from murmurate.errors import LedgerDamaged, LedgerError, LedgerVersion, MissingPart
 
 LOCK = 0x6D75726D
-"""The advisory lock of whoever writes to a ledger on a server; one per database."""
+"""Number of the advisory lock of writers on a PostgreSQL server, one per database: the letters murm."""
 
 
 def address(url_or_path: str | Path | None) -> sa.URL:
-    """A path, sqlite:///path or postgresql://... as one kind of address."""
+    """Parse a path, sqlite:///path or postgresql://... into one kind of address."""
     text = str(state_folder() / "ledger.sqlite") if url_or_path is None else str(url_or_path)
     if "://" not in text:
         return _file_address(text)
@@ -45,7 +45,7 @@ def address(url_or_path: str | Path | None) -> sa.URL:
 
 
 def work_folder(url_or_path: str | Path | None) -> Path:
-    """Where private work files of releases charged to this ledger lie: beside its file, or in the state folder."""
+    """Return the folder for private work files of releases charged to this ledger: beside its file, or in the state folder."""
     url = address(url_or_path)
     if url.database and url.drivername == "sqlite" and Path(url.database).parent.is_dir():
         return Path(url.database).with_name(f"{Path(url.database).name}.work")
@@ -77,7 +77,7 @@ class Store:
         self.ledger_id, self.purpose, self.uid_key = found.ledger_id, found.purpose, found.uid_key
 
     def new_state(self, connection: sa.Connection | None = None) -> State:
-        """No line taken yet; with a connection, of the identity as it stands in the database now."""
+        """Return a state before the first line; with a connection, of the identity as it stands in the database now."""
         if connection is None:
             return State(self.ledger_id, self.purpose, key_digest(self.uid_key))
         found = schema.identity(connection)
@@ -85,19 +85,19 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that sees one state of the ledger."""
+        """Yield a transaction that sees one state of the ledger."""
         with explained(self.shown), self.engine.connect() as connection, connection.begin():
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """A transaction that nobody else's can come between; what it appended is on disk when it ends without error."""
+        """Yield an exclusive transaction; what it appended is on disk when it ends without error."""
         with explained(self.shown), self._to_write() as connection, connection.begin():
             _lock(connection)
             yield connection
 
     def read_after(self, connection: sa.Connection, seq: int) -> list[Record]:
-        """The lines after line `seq`, in order."""
+        """Return the lines after line `seq`, in order."""
         rows = connection.execute(sa.select(RECORDS).where(RECORDS.c.seq > seq).order_by(RECORDS.c.seq))
         return [Record(*row) for row in rows]
 
@@ -106,7 +106,7 @@ class Store:
         connection.execute(RECORDS.insert().values(**record.__dict__))
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self.engine.dispose()
 
     def _to_write(self) -> sa.Connection:
@@ -130,7 +130,7 @@ class Store:
             return schema.identity(connection)
 
     def _create_tables(self, purpose: str) -> None:
-        """In a database that holds no ledger yet; whoever comes second finds it made."""
+        """Create the tables in a database that holds no ledger, unless somebody else was first."""
         with self._to_write() as connection, connection.begin():
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
@@ -139,7 +139,7 @@ class Store:
                 _write_identity(connection, purpose)
 
     def _migrate(self) -> None:
-        """Keep a copy of the older tables, then lead them to this version in one transaction."""
+        """Keep a copy of the older tables, then bring them to this version in one transaction."""
         from murmurate.core.ledger.backup import copy_before_migration
 
         with self._to_write() as connection, connection.begin():
@@ -173,7 +173,7 @@ def _write_identity(connection: sa.Connection, purpose: str) -> None:
 
 
 def _lock(connection: sa.Connection) -> None:
-    """Let one writer in at a time; SQLite's BEGIN IMMEDIATE has done it already."""
+    """Lock out other writers; on SQLite, BEGIN IMMEDIATE has done it already."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{int(sqlite_file.WAIT_S)}s'")
         connection.exec_driver_sql("SET LOCAL synchronous_commit = on")  # a server may have it off by default
@@ -181,7 +181,7 @@ def _lock(connection: sa.Connection) -> None:
 
 
 def _engine(url: sa.URL) -> sa.Engine:
-    """No pool for files and servers, so that nothing is shared with a forked process."""
+    """Create the engine, without a pool for files and servers, so that nothing is shared with a forked process."""
     if url.drivername == "sqlite":
         in_memory = url.database is None
         engine = sa.create_engine(
@@ -199,7 +199,7 @@ def _engine(url: sa.URL) -> sa.Engine:
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
-    """Commits wait for the disk, the folder included; we say ourselves when a transaction begins."""
+    """Let commits wait for the disk, the folder included, and begin transactions explicitly."""
     connection.isolation_level = None
     connection.execute("PRAGMA synchronous = EXTRA")
     connection.execute("PRAGMA trusted_schema = OFF")
