@@ -304,25 +304,14 @@ def _connected(
     return one, other, klass
 
 
-@njit(cache=True)
 def _joining(n: int, one: Integers, other: Integers, spare_one: Integers, spare_other: Integers) -> NDArray[np.bool_]:
-    group = np.arange(n)
-    needed = np.zeros(len(spare_one), dtype=np.bool_)
-    for k in range(len(one) + len(spare_one)):
-        spare = k - len(one)
-        a = one[k] if spare < 0 else spare_one[spare]
-        b = other[k] if spare < 0 else spare_other[spare]
-        while group[a] != a:
-            group[a] = group[group[a]]
-            a = group[a]
-        while group[b] != b:
-            group[b] = group[group[b]]
-            b = group[b]
-        if a != b:
-            group[a] = b
-            if spare >= 0:
-                needed[spare] = True
-    return needed
+    """Choose the spare streets, earlier ones first, that join parts of the network: those of its minimum spanning tree."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    weight = np.r_[np.full(len(one), 1e-6), np.arange(1.0, len(spare_one) + 1)]
+    streets = coo_array((weight, (np.r_[one, spare_one], np.r_[other, spare_other])), shape=(n, n))
+    return np.isin(weight[len(one) :], minimum_spanning_tree(streets.tocsr()).data)
 
 
 def _largest_part(drawing: Drawing) -> Drawing:
