@@ -1,4 +1,4 @@
-"""`mm.read`: any supported file, folder, glob or frame as validated, fingerprinted `Trips`."""
+"""`mm.read`: read any supported file, folder, glob or frame as validated, fingerprinted `Trips`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from murmurate.core.trips import Identity, Trips
 from murmurate.errors import InputError
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.faults import Faults, guarded
-from murmurate.ingest.files import SourceFile, fingerprint, unchanged
+from murmurate.ingest.files import SourceFile, fingerprint, refuse_changed
 from murmurate.ingest.formats.frames import batch_of
 from murmurate.ingest.gather import find_files, is_path, points, points_of_frame
 from murmurate.ingest.options import ReadOptions
@@ -35,12 +35,15 @@ def read(
     strict: bool = False,
     report: ReadReport | None = None,
 ) -> Trips:
-    """Trips from a path, folder, glob or frame; everything wrong with it in one InputError, and nothing spent.
+    """Read trips from a path, folder, glob or frame; everything wrong with it is in one InputError, and nothing is spent.
 
-    `columns` maps canonical names (uid, tid, datetime, lat, lng, ...) to names in the file; None leaves one out.
-    `time_format` says how times are written where they are not ISO 8601, such as "%d/%m/%Y %H:%M".
-    `time_zone` is the zone of times that state none; `local_zone` (by default the same) is where hours and days are told.
-    `report` is filled with private counts of what was sorted or left out; `strict` refuses such input instead.
+    `layout` names a known data set (`murmurate.ingest.layouts`). `columns` maps canonical names (uid, tid, datetime, lat,
+    lng, ...) to names in the file; None leaves one out. `carry` names the other columns to keep; by default all plain ones.
+    `time_zone` is the zone of times that state none; `local_zone` (by default the same) is the zone of hours and days.
+    `time_unit` is the unit of counts since 1970 ("s", "ms", "us", "ns"), and `time_format` says how times are written where
+    they are not ISO 8601, such as "%d/%m/%Y %H:%M". `encoding` is that of text; `max_expansion` bounds by what factor a
+    compressed file may grow. `space` is the public space that the trips lie in. `report` is filled with private counts of
+    what was sorted or left out; `strict` refuses such input instead.
 
     >>> import polars as pl
     >>> trips = read(pl.DataFrame({"user": ["a", "a"], "t": [1e9, 1e9 + 60], "lat": [60.1, 60.2], "lon": [24.9, 24.9]}))
@@ -64,22 +67,20 @@ def read(
     faults = Faults()
     runs = None
     with guarded(faults, None):
-        runs, seal = (
-            _read_files(source, options, faults, counts)
-            if is_path(source)
-            else (_read_frame(source, options, faults, counts), None)
-        )
+        if is_path(source):
+            runs, seal = _read_files(source, options, faults, counts)
+        else:
+            runs, seal = _read_frame(source, options, faults, counts), None
     faults.raise_if_any()
     if runs is None:
         raise InputError("there are no points in it.")
-    if seal is None:
-        return runs.trips(space=place, time_zone=options.hours_zone, source=None)
     people = tuple(runs.uid.unique(maintain_order=True).cast(pl.String).to_list())
-    return runs.trips(space=place, time_zone=options.hours_zone, source=Identity(seal, people))
+    identity = None if seal is None else Identity(seal, people)
+    return runs.trips(space=place, time_zone=options.hours_zone, source=identity)
 
 
 def parse_space(space: Space | str | None) -> Space | None:
-    """A space given by itself or by its words."""
+    """Return a space given as an object or as text."""
     if not isinstance(space, str):
         return space
     from murmurate.spaces import parse
@@ -90,15 +91,14 @@ def parse_space(space: Space | str | None) -> Space | None:
 def _read_files(source: Any, options: ReadOptions, faults: Faults, report: ReadReport) -> tuple[Runs | None, str]:
     files = find_files(source, options, report)
     seal = fingerprint(files)
-    with unchanged(files, seal):
-        parts = [Runs.of(frame) for frame in points(files, options, faults, report)]
+    parts = [Runs.of(frame) for frame in points(files, options, faults, report)]
+    refuse_changed(files, seal)
     if not parts and not faults:
         faults.add("there are no rows in it", file=_named(files))
     if faults:
         return None, seal.fingerprint
-    return settle(
-        Runs.together(parts), report, faults, strict=options.strict, files=[file.name for file in files]
-    ), seal.fingerprint
+    names = [file.name for file in files]
+    return settle(Runs.together(parts), report, faults, strict=options.strict, files=names), seal.fingerprint
 
 
 def _read_frame(source: Any, options: ReadOptions, faults: Faults, report: ReadReport) -> Runs | None:
