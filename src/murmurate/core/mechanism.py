@@ -21,7 +21,6 @@ class Payload(Protocol):
 
     def write(self, folder: Path) -> None:
         """Write the files of this payload; called on a temporary folder that is renamed at the end."""
-        ...
 
 
 @runtime_checkable
@@ -46,19 +45,15 @@ class Mechanism(Protocol):
     @property
     def needs(self) -> frozenset[str]:
         """What the trips must carry; it may follow from the parameters."""
-        ...
 
     def guarantee(self) -> Guarantee:
         """Return the promise, from the parameters alone."""
-        ...
 
     def statement(self) -> Sequence[str]:
         """Return sentences for `statement.md`: what is and is not protected; from the parameters alone."""
-        ...
 
     def expected_error(self) -> str:
         """Return one sentence for `ledger plan`: how far off a user should expect the release to be."""
-        ...
 
 
 @runtime_checkable
@@ -67,7 +62,6 @@ class Applied(Mechanism, Protocol):
 
     def apply(self, private: Trips, rng: Rng) -> Trips | Payload:
         """Read bounded private trips, return what may leave. Called by `release()` after the charge, never before."""
-        ...
 
 
 @runtime_checkable
@@ -76,11 +70,9 @@ class Model(Protocol):
 
     def sample(self, n: int, rng: Rng) -> Trips | Payload:
         """Draw `n` synthetic trips."""
-        ...
 
     def save(self, path: Path) -> None:
         """Write plain arrays and their schema; never a pickle."""
-        ...
 
 
 @runtime_checkable
@@ -89,4 +81,3 @@ class Learner(Mechanism, Protocol):
 
     def load(self, path: Path) -> Model:
         """Read back what `Model.save` wrote."""
-        ...

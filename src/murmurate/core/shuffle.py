@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 import numpy as np
@@ -49,7 +48,7 @@ class Shuffle:
             self._temporary = tempfile.TemporaryDirectory(dir=self._folder, prefix=".shuffle-")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         for file in self._files.values():
             file.close()
         if self._temporary is not None:
@@ -179,7 +178,7 @@ def _gather(values: NDArray[Any], offsets: Integers, order: Integers, n: int) ->
     at = 0
     for trip in order:
         start, size = offsets[trip], offsets[trip + 1] - offsets[trip]
-        for k in range(size):  # a plain copy of a stretch, which the compiler turns into wide moves
+        for k in range(size):  # a plain copy, which the compiler vectorises
             out[at + k] = values[start + k]
         at += size
     return out

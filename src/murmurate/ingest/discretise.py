@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -144,7 +143,9 @@ def fill_gaps(trips: Trips, *, slot_s: int = 60, under_s: int = 300) -> tuple[Tr
     """
     whole("slot_s", slot_s, at_most=86_400)
     positive("under_s", under_s, at_most=86_400)
-    grid = _grid_of(trips)
+    grid = trips.space
+    if not isinstance(grid, Grid):
+        raise ParameterError(f"cells of a grid are needed; the space of these trips is {grid!r}.")
     row, column = grid.row_column(trips.cell)
     slot = trips.time_us // (slot_s * SECOND_US)
     first, filled_slot, filled_row, filled_column = _interpolate(trips.offsets, slot, row, column, under_s / slot_s)
@@ -174,9 +175,8 @@ def trip_hour(trips: Trips, *, visit_s: int = 0) -> tuple[Trips, Removed]:
     wall_us = wall.gather(trips.offsets[:-1]).to_physical().to_numpy()
     lasts_us = trips.time_us[trips.offsets[1:] - 1] - trips.time_us[trips.offsets[:-1]] + visit_s * SECOND_US
     hour = main_hour(wall_us, lasts_us)
-    return trips.with_columns({"hour": np.repeat(hour, np.diff(trips.offsets))}), Removed(
-        "trip_hour", 0, 0, "nothing is removed"
-    )
+    timed = trips.with_columns({"hour": np.repeat(hour, np.diff(trips.offsets))})
+    return timed, Removed("trip_hour", 0, 0, "nothing is removed")
 
 
 def main_hour(start_us: Integers, lasts_us: Integers) -> Integers:
@@ -195,17 +195,9 @@ def main_hour(start_us: Integers, lasts_us: Integers) -> Integers:
 
 def _cell_trips(trips: Trips, point: Integers, time_us: Integers, cell: Integers, grid: Grid) -> Trips:
     """Make cell trips whose rows belong to the trips of these points."""
-    columns: dict[str, Any] = {
-        name: trips.table[name].gather(point) for name in ("uid", "tid", "hour") if name in trips.columns
-    }
-    columns["datetime"] = pl.Series(time_us).cast(TIME)
-    return Trips(pl.DataFrame({**columns, "cell": cell}), grid, trips.time_zone)
-
-
-def _grid_of(trips: Trips) -> Grid:
-    if not isinstance(trips.space, Grid):
-        raise ParameterError(f"cells of a grid are needed; the space of these trips is {trips.space!r}.")
-    return trips.space
+    names = [name for name in ("uid", "tid", "hour") if name in trips.columns]
+    table = trips.table.select(names)[point].with_columns(pl.Series("datetime", time_us).cast(TIME), pl.Series("cell", cell))
+    return Trips(table, grid, trips.time_zone)
 
 
 @njit(cache=True, nogil=True)

@@ -71,7 +71,7 @@ def parse_as(text: pl.Series, time_format: str) -> pl.Series:
 
 
 def check_format(time_format: str) -> None:
-    """Refuse a format that does not tell date, hour and minute, or that would pass over the zone in a text."""
+    """Refuse a format without date, hour or minute, or one that would ignore the zone in a text."""
     try:
         written = pl.Series([_SAMPLE]).dt.strftime(time_format)
         back = parse_as(written, time_format).dt.replace_time_zone(None)[0]
@@ -90,7 +90,7 @@ def _read(text: pl.Series, time_format: str) -> pl.Series:
 
 
 def _together(wall: pl.Series, fraction: pl.Series | None, rest: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
-    """Add fractions of seconds (cut off after microseconds) and tell the offsets."""
+    """Add fractions of seconds (cut off after microseconds) and parse the offsets."""
     clock = wall.to_physical()
     if fraction is not None:
         clock = clock + fraction.str.slice(1, 6).str.pad_end(6, "0").cast(pl.Int64).fill_null(0)

@@ -55,7 +55,7 @@ class ReadOptions:
 
     @property
     def hours_zone(self) -> str:
-        """The zone in which hours and days are told."""
+        """Zone of local hours and days."""
         return self.local_zone or self.time_zone or "UTC"
 
 

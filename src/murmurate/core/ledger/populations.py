@@ -32,7 +32,7 @@ def named(state: State, population: str) -> Population:
 def attach(page: Page, identity: Identity, population: str, *, hashes: Hashes, create: bool, override_overlap: bool) -> None:
     """Add a file to a population, unless its people largely belong to another one.
 
-    A file read another way (by another column of people) is attached again with the people it then has.
+    A file read with another column of people is attached again with the people it then has.
     """
     known = page.state.files.get(identity.fingerprint)
     digest = people_digest(hashes)

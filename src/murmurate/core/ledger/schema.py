@@ -132,8 +132,8 @@ def _sqlite_triggers(table: sa.Table) -> dict[str, str]:
 def is_append_only(connection: sa.Connection, table: sa.Table) -> bool:
     """Return whether the triggers of `make_append_only` are there, unchanged and enabled."""
     if connection.dialect.name == "postgresql":
-        asked = {"table": table.name, "name": f"{table.name}_append_only", "body": _REFUSE}
-        return bool(connection.execute(_ON_SERVER, asked).scalar_one())
+        trigger = {"table": table.name, "name": f"{table.name}_append_only", "body": _REFUSE}
+        return bool(connection.execute(_ON_SERVER, trigger).scalar_one())
     found = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").all()
     return _sqlite_triggers(table).items() <= {row.name: row.sql for row in found}.items()
 
