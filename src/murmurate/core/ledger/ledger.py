@@ -15,7 +15,6 @@ import sqlalchemy as sa
 from murmurate.core.guarantee import FINER, Guarantee, NoGuarantee, to_json
 from murmurate.core.ledger import populations, sqlite_file
 from murmurate.core.ledger.accounts import SUMMED, Limit, Spent, limit_amount, standing
-from murmurate.core.ledger.backup import write_backup
 from murmurate.core.ledger.book import Book
 from murmurate.core.ledger.people import hash_people, people_digest
 from murmurate.core.ledger.plan import Plan, make_plan
@@ -50,7 +49,10 @@ class Verified:
 
 
 class Ledger:
-    """What every population may spend and has spent; safe to share between threads, processes and machines.
+    """Records what every population may spend and has spent; safe to share between threads, processes and machines.
+
+    `url_or_path` is a file, sqlite:///path or postgresql://...; by default a file in the state folder. `who` goes into the
+    history; by default user and machine.
 
     >>> from murmurate.core.guarantee import DP, Unit
     >>> from murmurate.core.trips import Identity
@@ -303,7 +305,7 @@ class Ledger:
             return _debit(state, release_id)
 
     def log_rehearsal(self, population: str | None, mechanism: str, parameters: dict[str, Any]) -> None:
-        """Record that a mechanism ran on private data without a release; it costs nothing."""
+        """Record that a `mechanism` with these `parameters` ran on private data without a release; it costs nothing."""
         with self._book.writing(self.who) as page:
             if population is not None:
                 populations.named(page.state, population)
@@ -326,7 +328,7 @@ class Ledger:
         if self._store.in_memory:
             raise LedgerError("a ledger in memory is for demos and has no backup; use a file.")
         with self._book.connected() as connection:
-            write_backup(self._store, connection, Path(path))
+            self._store.write_backup(connection, Path(path))
         return Path(path)
 
     def verify(self) -> Verified:
