@@ -20,14 +20,15 @@ What = Literal["points", "trips"]
 
 
 def drop_outside(trips: Trips, *, space: Space, remove: What = "points") -> tuple[Trips, Removed]:
-    """Leave out points outside the public space (its box or reach), or every trip that has one."""
+    """Leave out points outside the public `space` (its box or reach), or with `remove="trips"` every trip that has one."""
     return _keep("drop_outside", trips, space.locate(trips.lat, trips.lng) >= 0, remove, "outside the public space")
 
 
 def drop_fast(trips: Trips, *, max_speed_kmh: float = 150.0, remove: What = "points") -> tuple[Trips, Removed]:
     """Leave out points reached at `max_speed_kmh` or more from the last point kept, or every trip with such a step.
 
-    A trip's first point is always kept. Two places at one time are an impossible speed; one place twice is not.
+    `remove="trips"` does the latter. A trip's first point is always kept. Two places at one time are an impossible speed;
+    one place twice is not.
     """
     positive("max_speed_kmh", max_speed_kmh)
     good = _plausible(trips.offsets, trips.time_us, trips.lat, trips.lng, max_speed_kmh / 3.6e6, remove == "points")

@@ -125,7 +125,8 @@ def locate(trips: Trips, *, grid: Grid) -> tuple[Trips, Removed]:
 def slots(trips: Trips, *, grid: Grid, slot_s: int = 60) -> tuple[Trips, Removed]:
     """Return one row for each slot of time with a point in the box: its most frequent cell, the first seen where tied.
 
-    `datetime` becomes the start of the slot; slots are counted from midnight UTC. Carried columns are left behind.
+    `datetime` becomes the start of the slot of `slot_s` seconds; slots are counted from midnight UTC. Carried columns are
+    dropped.
     """
     whole("slot_s", slot_s, at_most=86_400)
     if not trips.has_time:
@@ -139,7 +140,7 @@ def slots(trips: Trips, *, grid: Grid, slot_s: int = 60) -> tuple[Trips, Removed
 def fill_gaps(trips: Trips, *, slot_s: int = 60, under_s: int = 300) -> tuple[Trips, Removed]:
     """Fill missing slots between two visits less than `under_s` apart with the cells on the straight line between them.
 
-    The line runs between rows and columns and is truncated to whole ones; longer gaps stay as they are.
+    Slots are `slot_s` seconds long. The line runs between rows and columns and is truncated to whole ones.
     """
     whole("slot_s", slot_s, at_most=86_400)
     positive("under_s", under_s, at_most=86_400)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,7 @@ _FORMULA = r"^[=+\-@\t\r]"
 
 def to_pandas(trips: Trips) -> Any:
     """Return a pandas frame with the canonical columns; times are UTC."""
-    _need("pandas")
-    import pandas as pd
-
+    pd = _need("pandas")
     columns = {}
     for series in trips.table:
         values = series.cast(pl.String) if isinstance(series.dtype, (pl.Categorical, pl.Enum)) else series
@@ -110,9 +110,6 @@ def _write(path: Path, write: Any) -> None:
 
 
 def _need(package: str) -> Any:
-    import importlib
-    import warnings
-
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # MovingPandas warns of its own optional parts

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.ingest.counts import ReadReport
-from murmurate.ingest.gather import is_path
-from murmurate.ingest.read import read
+from murmurate.ingest.read import is_path, read
 from murmurate.ingest.stream import scan, worth_streaming
 
 INTERVALS_PER_PART = 200_000

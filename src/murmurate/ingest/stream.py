@@ -27,10 +27,9 @@ from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.faults import Faults, guarded
 from murmurate.ingest.files import SourceFile, fingerprint, refuse_changed
 from murmurate.ingest.formats import parquet
-from murmurate.ingest.gather import find_files, is_path, points
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.packed import Blocks, Packed
-from murmurate.ingest.read import parse_space
+from murmurate.ingest.read import find_files, is_path, parse_space, points
 from murmurate.ingest.runs import Runs, settle, starts_of
 
 POINTS_PER_PARTITION = 1_000_000
