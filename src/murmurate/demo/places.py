@@ -21,17 +21,8 @@ HOME, WORK, SCHOOL, SHOP, FOOD, NIGHT, PARK, LEISURE = range(8)
 _PER_NODE = {HOME: 0.62, WORK: 0.075, SCHOOL: 0.008, SHOP: 0.032, FOOD: 0.022, NIGHT: 0.014, LEISURE: 0.014}
 """Places per crossing of the city, by kind. Set by hand; every park is a place."""
 
-_REACH_M = {
-    HOME: 1500.0,
-    WORK: 4200.0,
-    SCHOOL: 1300.0,
-    SHOP: 1500.0,
-    FOOD: 2500.0,
-    NIGHT: 3500.0,
-    PARK: 1600.0,
-    LEISURE: 2200.0,
-}
-"""Distance from home over which the appeal of a place falls by a factor of e, in metres. Set by hand."""
+_REACH_M = (1500.0, 4200.0, 1300.0, 1500.0, 2500.0, 3500.0, 1600.0, 2200.0)
+"""[label] distance from home over which the appeal of a place falls by a factor of e, in metres. Set by hand."""
 
 
 @dataclass(frozen=True, eq=False)

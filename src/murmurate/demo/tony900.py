@@ -51,7 +51,7 @@ def skate(*, skaters: int = 1000, seed: int = 1) -> Skaters:
 
 
 def tony900(*, skaters: int = 1000, seed: int = 1) -> Trips:
-    """Make Tony-900 as trips in degrees around a public origin; `trips.space` gives the exact metres back.
+    """Make Tony-900 with this many `skaters` as trips in degrees; `trips.space` gives the exact metres back.
 
     >>> trips = tony900(skaters=50)
     >>> trips.n_trips, sorted({int(n) for n in np.diff(trips.offsets)})

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from murmurate.core.parameters import positive
 from murmurate.errors import ParameterError
-
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
+from murmurate.noise.stream import Randomness
 
 
 def above_threshold(

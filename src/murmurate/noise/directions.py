@@ -6,15 +6,11 @@ accepted point gives the direction and half of a Gamma(2) radius, -ln(w * fracti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numba import njit
 
 from murmurate.core.space import Floats
-
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
+from murmurate.noise.stream import Randomness
 
 ATTEMPTS = 8192
 """Attempts per block. Set by hand so that their arrays stay in the second-level cache."""

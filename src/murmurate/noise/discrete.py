@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -18,9 +17,7 @@ from numba import njit
 from murmurate.core.parameters import positive
 from murmurate.core.space import Integers
 from murmurate.errors import ParameterError
-
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
+from murmurate.noise.stream import Randomness
 
 MAX_SCALE = 2.0**45
 """Largest noise scale, in lattice steps. Values plus noise of this scale still fit 64 bits."""

@@ -11,8 +11,6 @@ the longest radius that can be drawn is beyond 120/epsilon, which the ideal radi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numba import njit
 
@@ -20,9 +18,7 @@ from murmurate.core.parameters import positive
 from murmurate.core.space import Integers
 from murmurate.errors import ParameterError
 from murmurate.noise.directions import Directions, nearest
-
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
+from murmurate.noise.stream import Randomness
 
 _COARSEST = 1e-9
 """Smallest epsilon per lattice step. Below it, double precision would no longer resolve the lattice."""

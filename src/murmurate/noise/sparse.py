@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from murmurate.core.parameters import positive, whole
 from murmurate.core.space import Integers
-
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
+from murmurate.noise.stream import Randomness
 
 
 def laplace_survivors(n: int, *, scale: float, threshold: int, rng: Randomness) -> tuple[Integers, Integers]:

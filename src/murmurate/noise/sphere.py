@@ -13,7 +13,6 @@ lattice step. For 1/epsilon up to 10 km both together move the probability of an
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -22,10 +21,8 @@ from numpy.typing import NDArray
 from murmurate.core.parameters import positive
 from murmurate.errors import ParameterError
 from murmurate.noise.directions import Directions, nearest
+from murmurate.noise.stream import Randomness
 from murmurate.spaces.sphere import EARTH_RADIUS_M
-
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
 
 Microdegrees = NDArray[np.int32]
 

@@ -14,7 +14,6 @@ exp(|t - t'|) holds for the cut test as it does for the ideal one, and since bot
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -35,10 +34,8 @@ from murmurate.noise.sphere import (
     series_offset_at,
     sine,
 )
+from murmurate.noise.stream import Randomness
 from murmurate.spaces.sphere import EARTH_RADIUS_M
-
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
 
 WIDEST_SCALE_M = 1_000_000.0
 """Largest scale of a step on the sphere, in metres: with wider ones nearly every proposal would be rejected."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
+from murmurate.noise.stream import Randomness
 
 LAYERS = 256
 """Layers of the ziggurat: eight bits of a word choose one."""
