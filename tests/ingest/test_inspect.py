@@ -37,7 +37,7 @@ def test_large_files_are_looked_at_in_parts(tmp_path, monkeypatch):
     path = tmp_path / "x.csv"
     path.write_text(TEXT)
     whole = inspect(path)
-    monkeypatch.setattr("murmurate.ingest.stream._WORTH_BYTES", 3)
+    monkeypatch.setattr("murmurate.ingest.stream._STREAM_BYTES", 3)
     assert inspect(path) == whole
 
 

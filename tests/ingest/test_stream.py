@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from murmurate.errors import InputError, OutputError
-from murmurate.ingest.buckets import PartsFolder
+from murmurate.ingest.buckets import PartsFolder, read_runs
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.packed import Blocks, Packed
 from murmurate.ingest.read import read
@@ -180,7 +180,7 @@ def test_packing_loses_nothing(lat, times, whole):
     assert packed.runs().points.select(points.columns).equals(points)
     folder = PartsFolder(None)
     folder.write("x", packed)
-    assert folder.read("x").points.select(points.columns).equals(points)
+    assert read_runs(folder.path, "x").points.select(points.columns).equals(points)
     folder.close()
     assert not Path(folder.path).exists()
 
@@ -197,5 +197,5 @@ def test_worth_streaming(tmp_path, monkeypatch):
     path.write_text("uid,lat,lng\n")
     assert not worth_streaming(path)
     assert not worth_streaming(pl.DataFrame())
-    monkeypatch.setattr("murmurate.ingest.stream._WORTH_BYTES", 3)
+    monkeypatch.setattr("murmurate.ingest.stream._STREAM_BYTES", 3)
     assert worth_streaming(str(path), time_zone="UTC")

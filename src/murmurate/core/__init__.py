@@ -1,1 +1,1 @@
-"""The nouns: trips, spaces, guarantees, the ledger, releases, scores."""
+"""Types that all other modules share: trips, spaces, guarantees, the ledger, scores."""

@@ -1,4 +1,4 @@
-"""Adds promises up: what several noisy steps on the same people cost together, always rounded to the safe side.
+"""Compose privacy guarantees: what several noisy steps on the same people cost together, never rounded down.
 
 Closed forms are used where they are exact (sums of pure steps, Gaussians among themselves); mixtures go through
 privacy loss distributions of dp_accounting with pessimistic discretisation, and through Renyi divergences where such a
@@ -8,6 +8,7 @@ distribution would need too fine or too wide a grid. The smallest of several upp
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,25 +19,24 @@ from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.errors import ParameterError
 
 SAFE = 1e-9
-"""Relative margin put on top of numerically computed values, far above their floating-point error."""
+"""Relative margin added to numerically computed values, far above their floating-point error. Set by hand."""
 
-GRID_STEP = 1e-4
-GRID_FINEST = 5e-6
+GRID_STEP, GRID_FINEST = 1e-4, 5e-6
+"""Widest and finest grid of a privacy loss distribution, in units of privacy loss. Set by hand: finer grids cost time."""
 GRID_POINTS = 1_000_000
-"""A privacy loss distribution is never spread over more points than this."""
+"""Most points of a privacy loss distribution, which bounds memory and time. Set by hand."""
 
 SMALLEST_PLD_DELTA = 1e-12
-"""Below this, the rounding error of the Fourier transforms behind a PLD is no longer negligible."""
-
+"""Smallest delta computed from a PLD: below it, the rounding error of its Fourier transforms is not negligible."""
 
 LATTICE_MARGIN = 1.005
-"""Factor on delta wherever a Gaussian takes part: the noise drawn is discrete, and from a standard deviation of twenty
-lattice steps on, its delta exceeds the continuous one's by less than 0.4 % (12 % at four steps: draw on a finer lattice)."""
+"""Factor on delta of any sum with a Gaussian: the noise drawn is discrete, and from a standard deviation of twenty lattice
+steps on, its delta exceeds the continuous one's by less than 0.4 % (12 % at four steps: use a finer lattice)."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """Every step taken on the same people, gathered by kind, so that it can be a cache key."""
+    """Holds every step taken on the same people, grouped by kind, so that it can be a cache key."""
 
     pure: tuple[tuple[float, int], ...] = ()
     """(epsilon, times)"""
@@ -67,30 +67,27 @@ class Account:
 
 
 def gather(events: Iterable[Event]) -> Account:
-    """The steps as one account; the order of steps does not matter.
+    """Group the steps into one account; their order does not matter.
 
-    Laplace steps are taken as the worst epsilon-DP step of their epsilon. The continuous Laplace distribution would be
-    a little cheaper, but the noise drawn is discrete, and at a sensitivity of one lattice step the discrete one is
+    Laplace steps count as the worst epsilon-DP step of their epsilon. The continuous Laplace distribution would cost
+    slightly less, but the noise drawn is discrete, and at a sensitivity of one lattice step the discrete one is
     exactly that worst step.
     """
-    pure: dict[float, int] = {}
-    approximate: dict[tuple[float, float], int] = {}
-    sampled: dict[tuple[float, float], int] = {}
+    pure: Counter[float] = Counter()
+    approximate: Counter[tuple[float, float]] = Counter()
+    sampled: Counter[tuple[float, float]] = Counter()
     inverse_variances: list[float] = []
     for event in events:
         if isinstance(event, Pure):
-            pure[event.epsilon] = pure.get(event.epsilon, 0) + event.times
+            pure[event.epsilon] += event.times
         elif isinstance(event, Laplace):
-            epsilon = 1.0 / event.noise_multiplier
-            pure[epsilon] = pure.get(epsilon, 0) + event.times
+            pure[1.0 / event.noise_multiplier] += event.times
         elif isinstance(event, Approximate):
-            key = (event.epsilon, event.delta)
-            approximate[key] = approximate.get(key, 0) + event.times
+            approximate[event.epsilon, event.delta] += event.times
         elif isinstance(event, Gaussian) or (isinstance(event, PoissonGaussian) and event.sampling == 1):
             inverse_variances.append(event.times / event.noise_multiplier**2)
         elif isinstance(event, PoissonGaussian):
-            key = (event.sampling, event.noise_multiplier)
-            sampled[key] = sampled.get(key, 0) + event.times
+            sampled[event.sampling, event.noise_multiplier] += event.times
         else:
             raise ParameterError(f"no accountant knows the event {event!r}; nothing may be charged for it.")
     return Account(
@@ -102,7 +99,7 @@ def gather(events: Iterable[Event]) -> Account:
 
 
 def compose(events: Iterable[Event], *, delta: float) -> float:
-    """The smallest epsilon known to hold, with this delta, for all events together; infinity where none does.
+    """Return the smallest epsilon known to hold, with this `delta`, for all `events` together; infinity where none does.
 
     >>> compose([Pure(epsilon=0.5), Pure(epsilon=0.25)], delta=0.0)
     0.75
@@ -114,7 +111,7 @@ def compose(events: Iterable[Event], *, delta: float) -> float:
 
 
 def delta_at(events: Iterable[Event], epsilon: float) -> float:
-    """The smallest delta known to hold, with this epsilon, for all events together.
+    """Return the smallest delta known to hold, with this `epsilon`, for all `events` together.
 
     >>> delta_at([Pure(epsilon=0.5), Pure(epsilon=0.25)], 0.75)
     0.0
@@ -125,7 +122,7 @@ def delta_at(events: Iterable[Event], epsilon: float) -> float:
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Delta of Gaussian noise of standard deviation 1 / mu at unit sensitivity (Balle and Wang 2018, theorem 8)."""
+    """Return the delta of Gaussian noise of standard deviation 1 / mu at unit sensitivity (Balle and Wang 2018, theorem 8)."""
     from scipy.special import log_ndtr
 
     inside = float(log_ndtr(mu / 2 - epsilon / mu))
@@ -134,7 +131,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Epsilon of Gaussian noise of standard deviation 1 / mu at unit sensitivity, from above."""
+    """Return an upper bound of the epsilon of Gaussian noise of standard deviation 1 / mu at unit sensitivity."""
     if gaussian_delta(mu, 0.0) <= delta:
         return 0.0
     return _smallest(lambda epsilon: gaussian_delta(mu, epsilon) <= delta, start=mu) * (1 + SAFE)
@@ -152,7 +149,10 @@ def solve_noise_multiplier(
     steps: int = 1,
     other_events: Iterable[Event] = (),
 ) -> float:
-    """The least noise (scale over sensitivity), up to 1 in 10,000 and from above, that keeps all within the budget.
+    """Find the least noise multiplier (scale over sensitivity) that keeps within the budget, at most 1 in 10,000 too large.
+
+    `steps` steps of noise of this `kind`, each on a Poisson sample with probability `sampling`, are composed with
+    `other_events` and stay within (`epsilon`, `delta`).
 
     >>> round(solve_noise_multiplier("laplace", epsilon=2.0, delta=0.0, steps=4), 6)
     2.0
@@ -202,9 +202,9 @@ def _epsilon(account: Account, delta: float) -> float:
 @lru_cache(maxsize=4096)
 def _delta(account: Account, epsilon: float) -> float:
     bounds = [1.0]
-    left = epsilon - account.summed_epsilon
-    if left >= -epsilon * 1e-12 and not account.sampled:
-        gaussian = gaussian_delta(account.gaussian_mu, max(0.0, left)) * account.margin if account.gaussian_mu else 0.0
+    remaining = epsilon - account.summed_epsilon
+    if remaining >= -epsilon * 1e-12 and not account.sampled:
+        gaussian = gaussian_delta(account.gaussian_mu, max(0.0, remaining)) * account.margin if account.gaussian_mu else 0.0
         bounds.append(min(1.0, account.summed_delta + gaussian))
     step = _grid_step(account)
     if account.n_steps and step is not None and bounds[-1] > SMALLEST_PLD_DELTA:
@@ -214,13 +214,15 @@ def _delta(account: Account, epsilon: float) -> float:
 
 
 def _epsilon_by_sum(account: Account, delta: float) -> float:
-    """Epsilons added, what delta is left given to the Gaussians."""
-    left = delta - account.summed_delta
-    if account.sampled or left < -delta * 1e-12:
+    """Add the epsilons; the delta that other steps leave over goes to the Gaussians."""
+    remaining = delta - account.summed_delta
+    if account.sampled or remaining < -delta * 1e-12:
         return math.inf
     if not account.gaussian_mu:
         return account.summed_epsilon
-    return account.summed_epsilon + gaussian_epsilon(account.gaussian_mu, left / account.margin) if left > 0 else math.inf
+    if remaining <= 0:
+        return math.inf
+    return account.summed_epsilon + gaussian_epsilon(account.gaussian_mu, remaining / account.margin)
 
 
 def _epsilon_by_pld(account: Account, delta: float) -> float:
@@ -231,11 +233,11 @@ def _epsilon_by_pld(account: Account, delta: float) -> float:
 
 
 def _epsilon_by_rdp(account: Account, delta: float) -> float:
-    """Renyi bound of all Gaussian steps, the others added; any width of losses, and exact for discrete Gaussians too."""
+    """Bound the Gaussian steps by Renyi divergences and add the others; for losses of any width, and discrete Gaussians too."""
     import dp_accounting
 
-    left = delta - account.summed_delta
-    if left <= 0:
+    remaining = delta - account.summed_delta
+    if remaining <= 0:
         return math.inf
     accountant = dp_accounting.rdp.RdpAccountant()
     if account.gaussian_mu:
@@ -244,11 +246,11 @@ def _epsilon_by_rdp(account: Account, delta: float) -> float:
         accountant.compose(
             dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(noise_multiplier)), times
         )
-    return account.summed_epsilon + float(accountant.get_epsilon(left)) * (1 + SAFE)
+    return account.summed_epsilon + float(accountant.get_epsilon(remaining)) * (1 + SAFE)
 
 
 def _grid_step(account: Account) -> float | None:
-    """Width of the PLD grid: fine for the smallest step within what memory and time allow; None where losses are too wide."""
+    """Return the width of the PLD grid, as fine as the smallest step needs and memory allows; None for too wide losses."""
     epsilons = [*(epsilon for epsilon, _ in account.pure), *(epsilon for epsilon, _, _ in account.approximate)]
     single = [1 / noise_multiplier for _, noise_multiplier, _ in account.sampled]
     # nine standard deviations of the loss hold all but 1e-18 of a Gaussian's mass
@@ -278,7 +280,7 @@ def _loss_distribution(account: Account, step: float) -> Any:
 
 
 def _smallest(holds: Callable[[float], bool], *, start: float, precision: float = 1e-13) -> float:
-    """The smallest positive number for which a monotone condition holds, from above."""
+    """Find the smallest positive number for which a monotone condition holds, from above."""
     high = start
     while not holds(high):
         high *= 2

@@ -1,4 +1,4 @@
-"""What a mechanism did with noise, as values: accountants interpret them, and refuse what they do not know."""
+"""Describe noisy steps as values, which accountants compose; unknown steps are refused."""
 
 from __future__ import annotations
 
@@ -9,83 +9,74 @@ from murmurate.core.parameters import positive, share, whole
 from murmurate.errors import ParameterError
 
 
+class _Checked:
+    """Checks every field of an event when it is made."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name == "times":
+                whole(name, value)
+            elif name == "delta" or (name == "sampling" and value != 1):
+                share(name, value)
+            else:
+                positive(name, value)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Pure:
-    """Any epsilon-differentially private step, `times` over."""
+class Pure(_Checked):
+    """Any epsilon-differentially private step, repeated `times` times."""
 
     epsilon: float
     times: int = 1
 
-    def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
-        whole("times", self.times)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Approximate:
+class Approximate(_Checked):
     """Any (epsilon, delta)-differentially private step."""
 
     epsilon: float
     delta: float
     times: int = 1
 
-    def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
-        share("delta", self.delta)
-        whole("times", self.times)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Laplace:
+class Laplace(_Checked):
     """Laplace (or discrete Laplace) noise; `noise_multiplier` is scale over L1 sensitivity."""
 
     noise_multiplier: float
     times: int = 1
 
-    def __post_init__(self) -> None:
-        positive("noise_multiplier", self.noise_multiplier)
-        whole("times", self.times)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian:
+class Gaussian(_Checked):
     """Gaussian (or discrete Gaussian) noise; `noise_multiplier` is standard deviation over L2 sensitivity."""
 
     noise_multiplier: float
     times: int = 1
 
-    def __post_init__(self) -> None:
-        positive("noise_multiplier", self.noise_multiplier)
-        whole("times", self.times)
-
 
 @dataclass(frozen=True, kw_only=True)
-class PoissonGaussian:
+class PoissonGaussian(_Checked):
     """Gaussian noise on true Poisson samples taken with probability `sampling`; DP-SGD is `times` steps of it."""
 
     sampling: float
     noise_multiplier: float
     times: int = 1
 
-    def __post_init__(self) -> None:
-        if self.sampling != 1:
-            share("sampling", self.sampling)
-        positive("noise_multiplier", self.noise_multiplier)
-        whole("times", self.times)
-
 
 Event = Pure | Approximate | Laplace | Gaussian | PoissonGaussian
 
 _KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in (Pure, Approximate, Laplace, Gaussian, PoissonGaussian)}
+"""Event classes by the name under which manifests and ledgers store them."""
 
 
 def event_to_json(event: Event) -> dict[str, Any]:
-    """`{"event": "Laplace", ...}`."""
+    """Return plain values, as in `{"event": "Laplace", ...}`."""
     return {"event": type(event).__name__, **asdict(event)}
 
 
 def event_from_json(values: dict[str, Any]) -> Event:
-    """The inverse of `event_to_json`; unknown events are refused, never skipped."""
+    """Return the event that `event_to_json` wrote; unknown events are refused, never skipped."""
     fields = dict(values)
     kind = _KINDS.get(fields.pop("event", ""))
     if kind is None:

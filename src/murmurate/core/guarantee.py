@@ -1,8 +1,9 @@
-"""What a release promises: each guarantee is a value with its unit, its adjacency and its assumptions."""
+"""Describe what a release promises: each guarantee is a value with its unit, its adjacency and its assumptions."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from math import exp
 from typing import Any, ClassVar, Literal
 
 from murmurate.core.events import Approximate, Event, Pure, event_from_json, event_to_json
@@ -17,7 +18,7 @@ FINER: dict[str, tuple[str, ...]] = {
     "trip": ("trip", "point"),
     "point": ("point",),
 }
-"""A promise about a unit says something about every finer one too, so a charge debits all of these accounts."""
+"""Accounts that a charge of each unit debits: a promise about a unit holds for every finer one too."""
 
 _WORDS = {
     "point": "one recorded point",
@@ -25,6 +26,7 @@ _WORDS = {
     "user_day": "all trips one person began on one day",
     "user": "everything one person ever did in these data",
 }
+"""Units in plain words, for statements and reports."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,7 @@ class Unit:
                 whole(name, getattr(self, name))
 
     def words(self) -> str:
-        """The unit in plain words."""
+        """Return the unit in plain words."""
         return _WORDS[self.name]
 
 
@@ -69,7 +71,7 @@ class DP:
             object.__setattr__(self, "events", (bare,))
 
     def words(self) -> str:
-        """The promise as a data officer would say it."""
+        """Return the promise as a data officer would say it."""
         delta = f", except with probability {self.delta:.3g}," if self.delta else ""
         return (
             f"Whether {self.unit.words()} was in the data or not{delta} changes the probability of any outcome "
@@ -98,7 +100,7 @@ class GeoInd:
             positive("point_epsilon_per_m", self.point_epsilon_per_m, at_most=self.epsilon_per_m)
 
     def words(self) -> str:
-        """The promise as a data officer would say it."""
+        """Return the promise as a data officer would say it."""
         text = (
             f"If every place of {self.unit.words()} had been up to d metres elsewhere, the probability of any "
             f"outcome would change by a factor of at most e^({self.epsilon_per_m:.4g} d)."
@@ -128,7 +130,7 @@ class PlausibleDeniability:
         whole("k", self.k)
 
     def words(self) -> str:
-        """The promise as a data officer would say it."""
+        """Return the promise as a data officer would say it."""
         return (
             f"Every released trace passed a filter: at least {self.k} records other than its seed explain it nearly "
             "as well. This is not differential privacy, does not add up over releases and says nothing of membership."
@@ -150,7 +152,7 @@ class KAnonymity:
         positive("radius_m", self.radius_m)
 
     def words(self) -> str:
-        """The promise as a data officer would say it."""
+        """Return the promise as a data officer would say it."""
         return (
             f"Every released trip stays within {self.radius_m:g} m of at least {self.k - 1} others at every moment. "
             "This is not differential privacy and does not add up over releases."
@@ -171,17 +173,18 @@ class NoGuarantee:
             raise ParameterError("NoGuarantee needs its reason: say why nothing is promised.")
 
     def words(self) -> str:
-        """The absence of a promise, as a data officer would have to say it."""
+        """Return the absence of a promise as a data officer would say it."""
         return f"This release carries no privacy guarantee: {self.why}"
 
 
 Guarantee = DP | GeoInd | PlausibleDeniability | KAnonymity | NoGuarantee
 
 _KINDS: dict[str, type[Guarantee]] = {kind.kind: kind for kind in (DP, GeoInd, PlausibleDeniability, KAnonymity, NoGuarantee)}
+"""Guarantee classes by the kind under which manifests and ledgers store them."""
 
 
 def to_json(guarantee: Guarantee) -> dict[str, Any]:
-    """A guarantee as plain values, kind first."""
+    """Return a guarantee as plain values, kind first."""
     values = asdict(guarantee)
     if isinstance(guarantee, DP):
         values["events"] = [event_to_json(event) for event in guarantee.events]
@@ -190,7 +193,7 @@ def to_json(guarantee: Guarantee) -> dict[str, Any]:
 
 
 def from_json(values: dict[str, Any]) -> Guarantee:
-    """The inverse of `to_json`."""
+    """Return the guarantee that `to_json` wrote."""
     fields = dict(values)
     kind = _KINDS.get(fields.pop("kind", ""))
     if kind is None:
@@ -203,6 +206,4 @@ def from_json(values: dict[str, Any]) -> Guarantee:
 
 
 def _exp(value: float) -> str:
-    from math import exp
-
     return f"{exp(value):.3g}" if value < 50 else "a number too large to mean anything"

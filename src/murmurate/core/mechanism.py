@@ -1,4 +1,4 @@
-"""What every mechanism and every fitted model offers; the one-file extension point."""
+"""Protocols of mechanisms and fitted models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from murmurate.core.guarantee import Guarantee
 from murmurate.core.trips import Trips
 
 Rng = Any
-"""A `murmurate.noise.Randomness`; core stands below noise and only hands it on."""
+"""A `murmurate.noise.Randomness`; core does not import noise."""
 
 
 @runtime_checkable
@@ -21,7 +21,6 @@ class Payload(Protocol):
 
     def write(self, folder: Path) -> None:
         """Write the files of this payload; called on a temporary folder that is renamed at the end."""
-        ...
 
 
 @runtime_checkable
@@ -29,12 +28,12 @@ class Mechanism(Protocol):
     """A frozen keyword-only dataclass of public parameters.
 
     `name` is the registry name, the CLI word, the file and the docs page. `needs` lists what the trips must carry
-    ("time", "coordinates", "cell", "link"). `emits` lists the columns beside uid and tid that may leave; the door drops
-    every other one, so that a carried column never slips through. `paired` says that each released trip keeps the uid and
-    tid of one original (the door replaces both by pseudonyms). `local` says that `apply` on each person's trips alone
-    gives the same law, so the door may stream partitions of people through it. `example` holds settings of a demo size;
-    the space "plane", "grid" or "road" in it stands for that of the data at hand. A mechanism that also reads data it was
-    told are public lists their `Identity` in `declared_public`; the door refuses those of a known population.
+    ("time", "coordinates", "cell", "link"). `emits` lists the columns beside uid and tid that may leave; `release()` drops
+    every other one. `paired` says that each released trip keeps the uid and tid of one original (`release()` replaces both
+    by pseudonyms). `local` says that `apply` on each person's trips alone gives the same distribution, so that `release()`
+    may pass partitions of people through it. `example` holds settings of a demo size; the space "plane", "grid" or "road"
+    in it stands for that of the data at hand. A mechanism that also reads data declared public lists their `Identity` in
+    `declared_public`; `release()` refuses those of a known population.
     """
 
     name: ClassVar[str]
@@ -46,19 +45,15 @@ class Mechanism(Protocol):
     @property
     def needs(self) -> frozenset[str]:
         """What the trips must carry; it may follow from the parameters."""
-        ...
 
     def guarantee(self) -> Guarantee:
-        """The promise, from the parameters alone."""
-        ...
+        """Return the promise, from the parameters alone."""
 
     def statement(self) -> Sequence[str]:
-        """Sentences for `statement.md`: what is and is not protected; from the parameters alone."""
-        ...
+        """Return sentences for `statement.md`: what is and is not protected; from the parameters alone."""
 
     def expected_error(self) -> str:
-        """One sentence for `ledger plan`: how far off a user should expect the release to be."""
-        ...
+        """Return one sentence for `ledger plan`: how far off a user should expect the release to be."""
 
 
 @runtime_checkable
@@ -66,8 +61,7 @@ class Applied(Mechanism, Protocol):
     """A mechanism that is handed bounded private trips; those that read noisy tables alone are `asking.rounds.Measured`."""
 
     def apply(self, private: Trips, rng: Rng) -> Trips | Payload:
-        """Read bounded private trips, return what may leave. Called by the door after the charge, never before."""
-        ...
+        """Read bounded private trips, return what may leave. Called by `release()` after the charge, never before."""
 
 
 @runtime_checkable
@@ -75,12 +69,10 @@ class Model(Protocol):
     """A fitted model: plain arrays with a schema; sampling is free post-processing."""
 
     def sample(self, n: int, rng: Rng) -> Trips | Payload:
-        """`n` synthetic trips."""
-        ...
+        """Draw `n` synthetic trips."""
 
     def save(self, path: Path) -> None:
         """Write plain arrays and their schema; never a pickle."""
-        ...
 
 
 @runtime_checkable
@@ -89,4 +81,3 @@ class Learner(Mechanism, Protocol):
 
     def load(self, path: Path) -> Model:
         """Read back what `Model.save` wrote."""
-        ...

@@ -1,4 +1,4 @@
-"""Checks that mechanisms make on their public parameters at construction."""
+"""Check public parameters of mechanisms at construction."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def one_of(name: str, value: object, known: Iterable[str]) -> None:
 
 
 def closest(word: str, known: Iterable[str]) -> str:
-    """' Did you mean x?' or nothing."""
+    """Return ' Did you mean x?' or nothing."""
     match = get_close_matches(word, list(known), n=1)
     return f" Did you mean {match[0]!r}?" if match else ""
 
 
 def public_parameters(mechanism: Any) -> dict[str, Any]:
-    """The dataclass fields of a mechanism as plain values for manifests and recipes."""
+    """Return the dataclass fields of a mechanism as plain values for manifests and recipes."""
     return {field.name: plain_value(getattr(mechanism, field.name)) for field in fields(mechanism)}
 
 
 def plain_value(value: Any) -> Any:
-    """A parameter as JSON can hold it; a space becomes its spec."""
+    """Return a parameter as JSON can hold it; a space becomes its spec."""
     if hasattr(value, "spec"):
         return value.spec()
     if isinstance(value, (list, tuple)):

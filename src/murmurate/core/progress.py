@@ -1,4 +1,4 @@
-"""How long work tells that it goes on: any room may count, only a person's window shows it."""
+"""Report progress of long tasks. Any module may report; only interactive front ends display it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 Sink = Callable[[str, float, float | None], None]
-"""Called with what is being done, how much is done, and of how much (None where nobody knows)."""
+"""Called with the task, how much is done, and of how much (None where unknown)."""
 
 Item = TypeVar("Item")
 
@@ -26,7 +26,7 @@ def shown_by(sink: Sink) -> Iterator[None]:
 
 
 def report(what: str, done: float, total: float | None = None) -> None:
-    """Say how far a piece of work has come; silent where nobody looks."""
+    """Report how far a task has come; does nothing without a sink."""
     sink = _sink.get()
     if sink is not None:
         sink(what, done, total)

@@ -1,4 +1,4 @@
-"""Writes released trips under random names, in an order that tells nothing.
+"""Write released trips under random names, in an order that reveals nothing.
 
 Every trip (and, when trips are linked, every person or person-day) gets a random 64-bit name. The file is ordered by
 these names, so the order of the trips is a uniform shuffle whatever order they came in, and trips that came from one
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import polars as pl
@@ -29,6 +29,7 @@ from murmurate.errors import InputError
 Link = Literal["none", "day", "user"]
 
 LINKS: tuple[Link, ...] = ("none", "day", "user")
+"""Which released trips of one person share a `uid`: none, those of one day, or all."""
 
 ARROW: dict[str, pa.DataType] = {
     "datetime": pa.timestamp("us", "UTC"),
@@ -39,6 +40,7 @@ ARROW: dict[str, pa.DataType] = {
     "cell": pa.int64(),
     "link": pa.int64(),
 }
+"""Column types of released trips in Parquet."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def write_trips(
     on_part: Any = None,
     synthetic: bool = False,
 ) -> None:
-    """Write the trips to one Parquet file under pseudonyms; `on_part(Named)` hears of each part's names.
+    """Write the trips to one Parquet file under pseudonyms; `on_part(Named)` is called with each part's names.
 
     Synthetic trips are written part by part as they come: the order in which a model drew them reveals nothing.
     """
@@ -87,13 +89,13 @@ def write_trips(
 
 
 def link_word(text: str) -> Link:
-    """A word a user typed, checked."""
+    """Check a word of `LINKS` that a user typed."""
     one_of("link", text, LINKS)
-    return next(word for word in LINKS if word == text)
+    return cast(Link, text)
 
 
 def name_words(words: Words, letter: str) -> pa.StringArray:
-    """Random words as the fixed-width names that stand in a release; their order is that of the words."""
+    """Return random words as the fixed-width names of a release; their order is that of the words."""
     digits = np.frombuffer(words.astype(">u8").tobytes().hex().encode("ascii"), np.uint8).reshape(-1, 16)
     text = np.empty((len(words), 17), np.uint8)
     text[:, 0] = ord(letter)
@@ -183,17 +185,17 @@ def _write_group(
 
 
 def _encoded(words: Words, letter: str) -> tuple[NDArray[np.int32], pa.StringArray]:
-    """Codes and names of a dictionary column; equal words stand together, so linked trips share an entry."""
+    """Return codes and names of a dictionary column; equal words stand together, so linked trips share an entry."""
     fresh = np.r_[True, words[1:] != words[:-1]] if len(words) else np.zeros(0, bool)
     return np.cumsum(fresh, dtype=np.int32) - np.int32(1), name_words(words[fresh], letter)
 
 
 def _encoded_text(names: pl.Series) -> tuple[NDArray[np.int32], pa.StringArray]:
-    """The same for names kept as they are."""
+    """Return the same for names kept as they are."""
     distinct, codes = np.unique(names.to_numpy(), return_inverse=True)
     return codes.astype(np.int32), pa.array(distinct.tolist(), pa.string())
 
 
 def _numbers(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
-    """A numpy column as it lies in memory; `pa.array` would import pandas first to ask whether this is one of its own."""
+    """Return a numpy column without a copy; `pa.array` would import pandas first to check for its types."""
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])

@@ -1,4 +1,4 @@
-"""Registry: things by name, imported only when asked for; mechanisms, metrics, attacks, kinds of release and figures use it."""
+"""Register mechanisms, metrics, attacks, kinds of release and figures by name; they are imported when first used."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from murmurate.core.parameters import closest
 from murmurate.errors import ParameterError
@@ -27,10 +27,10 @@ class Entry:
         return getattr(import_module(module), attribute)
 
 
-E = TypeVar("E", bound=Entry)
+EntryT = TypeVar("EntryT", bound=Entry)
 
 
-class Registry(Generic[E]):
+class Registry(dict[str, EntryT]):
     """Names and their entries, in the order they were registered.
 
     >>> numbers = Registry("number", {"pi": Entry("math:pi")})
@@ -41,49 +41,32 @@ class Registry(Generic[E]):
     murmurate.errors.ParameterError: no number is called 'pie'; there are pi. Did you mean 'pi'?
     """
 
-    def __init__(self, what: str, entries: Mapping[str, E]) -> None:
+    def __init__(self, what: str, entries: Mapping[str, EntryT]) -> None:
+        super().__init__(entries)
         self.what = what
-        self._entries = dict(entries)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
-
-    def __getitem__(self, name: str) -> E:
-        """The entry of a name; an unknown name is answered with the nearest known one."""
-        if name not in self._entries:
-            known = ", ".join(self._entries)
-            raise ParameterError(f"no {self.what} is called {name!r}; there are {known}.{closest(name, self._entries)}")
-        return self._entries[name]
-
-    def items(self) -> Iterator[tuple[str, E]]:
-        """Names with their entries."""
-        return iter(self._entries.items())
+    def __missing__(self, name: str) -> EntryT:
+        raise ParameterError(f"no {self.what} is called {name!r}; there are {', '.join(self)}.{closest(name, self)}")
 
     def load(self, name: str) -> Any:
-        """The thing behind a name."""
+        """Import and return the thing of this name."""
         return self[name].load()
 
     def about(self) -> list[tuple[str, str]]:
-        """(name, first line of its docstring) of everything that is registered."""
+        """Return (name, first line of its docstring) of everything that is registered."""
         return [(name, (entry.load().__doc__ or "").strip().partition("\n")[0]) for name, entry in self.items()]
 
-    def register(self, name: str, entry: E) -> None:
-        """Add a thing of one's own; a name that is taken is refused."""
-        if name in self._entries:
+    def register(self, name: str, entry: EntryT) -> None:
+        """Add an entry under a new name; a name that is taken is refused."""
+        if name in self:
             raise ParameterError(f"a {self.what} called {name!r} is registered already; choose another name.")
-        self._entries[name] = entry
+        self[name] = entry
 
     @contextmanager
-    def also(self, name: str, entry: E) -> Iterator[None]:
+    def also(self, name: str, entry: EntryT) -> Iterator[None]:
         """Register a thing for the length of a block."""
         self.register(name, entry)
         try:
             yield
         finally:
-            del self._entries[name]
+            del self[name]

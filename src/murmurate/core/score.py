@@ -1,4 +1,4 @@
-"""One result type for every metric and every attack."""
+"""Define the one result type of metrics and attacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Better = Literal["lower", "higher", "closer_to_chance", "neither"]
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """A named value with its interval, which way is better and, for attacks, the chance level.
+    """A named value with its interval, which direction is better and, for attacks, the chance level.
 
     >>> Score(name="length_error", value=0.1, low=0.05, high=0.2, better="lower").to_json()["value"]
     0.1
@@ -31,7 +31,7 @@ class Score:
     """What a reader must know: the adversary's knowledge, a sampling rule, a missing part."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; NaN becomes null, because JSON has none."""
+        """Return plain values; NaN becomes null, because JSON has none."""
         return {
             key: None if isinstance(item, float) and not math.isfinite(item) else item for key, item in asdict(self).items()
         }

@@ -1,11 +1,10 @@
-"""Puts trips into the order of their random names, in memory or through bucket files where they are many."""
+"""Sort trips by their random names, in memory or through bucket files where they are many."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 import numpy as np
@@ -21,15 +20,15 @@ Group = tuple[Words, Words, Integers, dict[str, NDArray[Any]]]
 """uid and tid words and sizes of some trips, and the columns of their points."""
 
 HELD_POINTS = 24_000_000
-"""Up to here the points wait in memory (about 0.6 GB); beyond, in files by the first bits of the names."""
+"""Most points that wait in memory (about 0.6 GB); more wait in files by the first bits of the names. Set by hand."""
 POINTS_PER_BUCKET = 8_000_000
+"""Points per bucket file, which are sorted in memory (about 0.2 GB). Set by hand."""
 POINTS_PER_GROUP = 1_000_000
-
-_FLOATS = ("lat", "lng")
+"""Points per row group of the Parquet file. Set by hand."""
 
 
 class Shuffle:
-    """Takes trips part by part, gives them back ordered by name; a context that leaves no file behind."""
+    """Takes trips part by part and returns them ordered by name; a context that removes its files."""
 
     def __init__(self, folder: Path, n_points: int | None) -> None:
         held = n_points is not None and n_points <= HELD_POINTS
@@ -49,7 +48,7 @@ class Shuffle:
             self._temporary = tempfile.TemporaryDirectory(dir=self._folder, prefix=".shuffle-")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         for file in self._files.values():
             file.close()
         if self._temporary is not None:
@@ -87,7 +86,7 @@ class Shuffle:
             self._append(name, _gather(np.ascontiguousarray(array), part.offsets, order, part.n_points), point_ends)
 
     def groups(self, columns: list[str]) -> Iterator[Group]:
-        """The trips in the order of their names, about `POINTS_PER_GROUP` points at a time.
+        """Yield the trips in the order of their names, about `POINTS_PER_GROUP` points at a time.
 
         Where one group ends follows from the trips given back alone: buckets, whose number follows from how much was read,
         leave no trace in it.
@@ -126,7 +125,7 @@ class Shuffle:
                 self._files[key].write(array[ends[k] : ends[k + 1]].data.cast("B"))
 
     def _take(self, name: str, k: int) -> NDArray[Any]:
-        """One column of one bucket; it can be taken once."""
+        """Return one column of one bucket and forget it."""
         if not self.bits:
             parts = self._held.pop(name, [])
             if name not in ("uid", "tid", "size"):
@@ -158,7 +157,7 @@ class _Bucket:
         return int(self.ends[last] - self.ends[first])
 
     def reach(self, first: int, points: int) -> int:
-        """The end of the trips from `first` on that hold at most so many points."""
+        """Return the end of the trips from `first` on that hold at most so many points."""
         return int(np.searchsorted(self.ends, self.ends[first] + points, side="right")) - 1
 
     def cut(self, first: int, last: int) -> Group:
@@ -169,17 +168,17 @@ class _Bucket:
 
 
 def _dtype(name: str) -> Any:
-    return np.uint64 if name in ("uid", "tid") else np.float64 if name in _FLOATS else np.int64
+    return np.uint64 if name in ("uid", "tid") else np.float64 if name in ("lat", "lng") else np.int64
 
 
 @njit(cache=True, nogil=True)
 def _gather(values: NDArray[Any], offsets: Integers, order: Integers, n: int) -> NDArray[Any]:  # pragma: no cover
-    """The points of the trips, one trip after another in `order`."""
+    """Return the points of the trips, one trip after another in `order`."""
     out = np.empty(n, values.dtype)
     at = 0
     for trip in order:
         start, size = offsets[trip], offsets[trip + 1] - offsets[trip]
-        for k in range(size):  # a plain copy of a stretch, which the compiler turns into wide moves
+        for k in range(size):  # a plain copy, which the compiler vectorises
             out[at + k] = values[start + k]
         at += size
     return out

@@ -1,4 +1,4 @@
-"""What a place is: the small protocol that planes, grids and road networks share."""
+"""Define the protocol that planes, grids and road networks share."""
 
 from __future__ import annotations
 
@@ -16,21 +16,16 @@ class Space(Protocol):
     """A public set of places. Nothing in it may be read from private data."""
 
     def spec(self) -> str:
-        """The public words that rebuild it, as `--space` takes them."""
-        ...
+        """Return the public text that rebuilds it, as `--space` takes it."""
 
     def locate(self, lat: ArrayLike, lng: ArrayLike) -> Integers:
-        """Place ids of points; -1 for a point outside."""
-        ...
+        """Return the place ids of points; -1 for a point outside."""
 
     def centre(self, place: ArrayLike) -> tuple[Floats, Floats]:
-        """Latitude and longitude of the middle of each place."""
-        ...
+        """Return latitude and longitude of the middle of each place."""
 
     def distance(self, one: ArrayLike, other: ArrayLike) -> Floats:
-        """Metres between places, element by element."""
-        ...
+        """Return the metres between places, element by element."""
 
     def neighbours(self, place: int, reach: int = 1) -> Integers:
-        """The places within `reach` steps of one, itself included."""
-        ...
+        """Return the places within `reach` steps of one, itself included."""

@@ -1,9 +1,9 @@
-"""Trips: the one table of traces, validated, sorted and frozen, with offsets for kernels."""
+"""Hold traces in one table, validated, sorted and frozen, with offsets for kernels."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,14 +20,18 @@ ORDER = ("uid", "tid", "datetime", "weekday", "hour", "lat", "lng", "cell", "lin
 """The fixed column names, in the order they are written; carried columns follow."""
 
 RANGES = {"lat": (-90, 90), "lng": (-180, 180), "weekday": (0, 6), "hour": (0, 23)}
-"""What a value of these columns may be."""
+"""Smallest and largest value of these columns; weekday 0 is Monday."""
 
 TIME = pl.Datetime("us", "UTC")
+"""Type of `datetime` in every table: microseconds since 1970 in UTC."""
+
+CONTENTS = {"time": "datetime", "coordinates": "lat", "cell": "cell", "link": "link", "hour": "hour"}
+"""Kinds of content that mechanisms may need, and the column that shows each."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What a file is known by: a fingerprint of its content, and the people in it (for the overlap check)."""
+    """Identifies a file: a fingerprint of its content, and the people in it (for the overlap check)."""
 
     fingerprint: str
     uids: tuple[str, ...]
@@ -38,7 +42,7 @@ class Trips:
     """A table of points, `uid, tid, datetime, lat, lng` and what else it carries, sorted by person, trip and time.
 
     Time may be absent (sequences keep their order) or be `weekday` (0 = Monday) and `hour` only; coordinates may be
-    absent where there is a `cell` or a `link`, whose meaning `space` tells. A trip is a (uid, tid) pair.
+    absent where there is a `cell` or a `link` of `space`. A trip is a (uid, tid) pair.
 
     >>> import polars as pl
     >>> trips = Trips(pl.DataFrame({"uid": ["a", "a"], "tid": [1, 1], "lat": [60.1, 60.2], "lng": [24.9, 24.9]}))
@@ -51,7 +55,7 @@ class Trips:
     time_zone: str = "UTC"
     """Where the people live: hours and days are local to it; `datetime` itself is always UTC."""
     source: Identity | None = field(default=None, repr=False)
-    """Set by readers, so that a file is known by its bytes; otherwise the content is hashed when asked."""
+    """Set by readers, so that a file is identified by its bytes; otherwise the content is hashed when needed."""
 
     def __post_init__(self) -> None:
         try:
@@ -71,7 +75,7 @@ class Trips:
         offsets: Integers | None = None,
         user_offsets: Integers | None = None,
     ) -> Trips:
-        """Trips of a table its maker has just checked, typed and sorted: readers and the door only."""
+        """Make trips of a table that the caller has just checked, typed and sorted; nothing is checked again."""
         trips = object.__new__(cls)
         for name, value in (("table", table), ("space", space), ("time_zone", time_zone), ("source", source)):
             object.__setattr__(trips, name, value)
@@ -79,7 +83,7 @@ class Trips:
         trips.__dict__.update({name: value for name, value in known.items() if value is not None})
         return trips
 
-    # -- what is there ---------------------------------------------------------------------------------------------
+    # -- contents ---------------------------------------------------------------------------------------------
 
     @property
     def columns(self) -> list[str]:
@@ -94,15 +98,8 @@ class Trips:
         return "lat" in self.table.columns
 
     def carries(self) -> frozenset[str]:
-        """The kinds of content mechanisms ask for: time, coordinates, cell, link, hour."""
-        found = {
-            "time": self.has_time,
-            "coordinates": self.has_coordinates,
-            "cell": "cell" in self.columns,
-            "link": "link" in self.columns,
-            "hour": "hour" in self.columns,
-        }
-        return frozenset(name for name, there in found.items() if there)
+        """Return the kinds of content that are there: time, coordinates, cell, link, hour."""
+        return contents(self.columns)
 
     @property
     def n_points(self) -> int:
@@ -118,7 +115,7 @@ class Trips:
 
     @cached_property
     def identity(self) -> Identity:
-        """Fingerprint and people; taken on the custodian's side, before the door."""
+        """Fingerprint and people; computed on the custodian's side, before any release."""
         return self.source or Identity(_fingerprint(self.table), tuple(self.user_ids.cast(pl.String).to_list()))
 
     # -- arrays for kernels ----------------------------------------------------------------------------------------
@@ -156,19 +153,19 @@ class Trips:
 
     @property
     def lat(self) -> Floats:
-        return self._floats("lat")
+        return self._need("lat").to_numpy()
 
     @property
     def lng(self) -> Floats:
-        return self._floats("lng")
+        return self._need("lng").to_numpy()
 
     @property
     def cell(self) -> Integers:
-        return self._integers("cell")
+        return self._need("cell").to_numpy()
 
     @property
     def link(self) -> Integers:
-        return self._integers("link")
+        return self._need("link").to_numpy()
 
     @cached_property
     def time_us(self) -> Integers:
@@ -176,10 +173,10 @@ class Trips:
         return self._need("datetime").to_physical().to_numpy()
 
     @cached_property
-    def local_hour(self) -> NDArray[np.int64]:
+    def local_hour(self) -> Integers:
         """Hour of day of each point in `time_zone` (or the `hour` column where there is no more)."""
         if not self.has_time:
-            return self._integers("hour")
+            return self._need("hour").to_numpy()
         return self._local().dt.hour().cast(pl.Int64).to_numpy()
 
     @cached_property
@@ -190,28 +187,28 @@ class Trips:
     @cached_property
     def first_local_day(self) -> Integers:
         """Days since 1970 of the first point of each trip in `time_zone`."""
-        first = self._need("datetime").gather(self.offsets[:-1]).dt.convert_time_zone(self.time_zone)
-        return first.dt.date().to_physical().cast(pl.Int64).to_numpy()
+        return self._local().gather(self.offsets[:-1]).dt.date().to_physical().cast(pl.Int64).to_numpy()
 
     # -- new trips from old ----------------------------------------------------------------------------------------
 
     def take_trips(self, chosen: Sequence[int] | NDArray[Any]) -> Trips:
-        """The trips at these positions (or where a mask holds), in their order here."""
+        """Return the trips at the positions `chosen` (or where this mask holds), in their order here."""
+        positions = np.asarray(chosen)
         keep = np.zeros(self.n_trips, dtype=bool)
-        keep[_positions(chosen)] = True
+        keep[positions if positions.size else []] = True
         return self.take_points(np.repeat(keep, np.diff(self.offsets)))
 
     def take_points(self, mask: NDArray[np.bool_]) -> Trips:
-        """The points where the mask holds; trips left without a point vanish."""
+        """Return the points where the mask holds; trips without any point vanish."""
         return self._with_table(self.table.filter(pl.Series(mask)))
 
     def with_columns(self, columns: Mapping[str, Any], *, space: Space | None = None) -> Trips:
-        """The same points with columns added or replaced, in the order of the points."""
+        """Return the same points with columns added or replaced, in the order of the points; `space` gives cells a meaning."""
         series = [pl.Series(name, values) for name, values in columns.items()]
         return Trips(self.table.with_columns(series), space or self.space, self.time_zone)
 
     def partitions(self, points: int) -> Iterator[Trips]:
-        """Whole people at a time, about `points` points each."""
+        """Yield parts of whole people, about `points` points each."""
         ends = self.offsets[self.user_offsets]
         first = 0
         while first < self.n_users:
@@ -225,42 +222,27 @@ class Trips:
     def _local(self) -> pl.Series:
         return self._need("datetime").dt.convert_time_zone(self.time_zone)
 
-    def _floats(self, name: str) -> Floats:
-        return self._need(name).to_numpy()
-
-    def _integers(self, name: str) -> Integers:
-        return self._need(name).to_numpy()
-
     def _need(self, name: str) -> pl.Series:
         if name not in self.table.columns:
             raise InputError(f"these trips have no {name!r} column; they have {', '.join(self.table.columns)}.")
         return self.table[name]
 
 
-def _positions(chosen: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
-    """A mask or positions; an empty list is no position, not a list of floats."""
-    array = np.asarray(chosen)
-    return array if array.size else array.astype(np.int64)
+def contents(columns: Collection[str]) -> frozenset[str]:
+    """Return the kinds of content that a table with these columns has, by the names of `CONTENTS`."""
+    return frozenset(kind for kind, column in CONTENTS.items() if column in columns)
 
 
 def _canonical(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with fixed types and order, or every reason why not."""
+    """Return the table with fixed types and order, or raise every reason why not."""
     missing = [name for name in ("uid", "tid") if name not in table.columns]
     places = {"lat", "lng"} <= set(table.columns) or bool({"cell", "link"} & set(table.columns))
     if missing or not places:
         wanted = [*missing, *([] if places else ["lat and lng (or cell, or link)"])]
         raise InputError(f"missing: {', '.join(wanted)}; found the columns {', '.join(table.columns) or 'none'}.")
-    wanted_types: dict[str, pl.DataType] = {
-        "datetime": TIME,
-        "lat": pl.Float64(),
-        "lng": pl.Float64(),
-        "weekday": pl.Int64(),
-        "hour": pl.Int64(),
-        "cell": pl.Int64(),
-        "link": pl.Int64(),
-    }
     casts = []
-    for name, wanted_type in wanted_types.items():
+    for name in ORDER[2:]:
+        wanted_type = TIME if name == "datetime" else pl.Float64() if name in ("lat", "lng") else pl.Int64()
         if name in table.columns and table.schema[name] != wanted_type:
             if name == "datetime" and getattr(table.schema[name], "time_zone", None) is None:
                 raise InputError("datetime must be a timestamp with a time zone; say which zone the times are in.")
@@ -293,9 +275,7 @@ def _refuse_bad_values(table: pl.DataFrame) -> None:
 
 
 def _is_sorted(table: pl.DataFrame, keys: Sequence[str]) -> bool:
-    """Whether rows stand in the order of the keys, compared lexicographically."""
-    if table.height < 2:
-        return True
+    """Return whether rows stand in the lexicographic order of the keys."""
     tied: pl.Series | None = None
     for name in keys:
         column = table[name]
@@ -311,11 +291,9 @@ def _is_sorted(table: pl.DataFrame, keys: Sequence[str]) -> bool:
 
 
 def _starts(table: pl.DataFrame, keys: Sequence[str]) -> Integers:
-    """Row numbers at which a new group of the (sorted) keys begins, and the end."""
-    if table.height == 0:
-        return np.zeros(1, dtype=np.int64)
+    """Return the row numbers at which a new group of the (sorted) keys begins, and the end."""
     change = np.zeros(table.height, dtype=bool)
-    change[0] = True
+    change[:1] = True
     for name in keys:
         column = table[name]
         column = column.to_physical() if column.dtype in (pl.Categorical, pl.Enum) else column

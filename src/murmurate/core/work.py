@@ -1,4 +1,4 @@
-"""Private work files: folders that only this account may open, removed when done and swept after a crash."""
+"""Make private work folders that only this account may open, removed when done and swept after a crash."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 
 PREFIX = "work-"
+"""How the names of work folders begin; the process number follows."""
 
 
 class WorkFolder:
     """A folder for private intermediate files, mode 0700, deleted when closed, collected or at exit.
 
     It lies under `parent`, by default in the user's state folder beside the ledger, never in the system's temporary folder.
-    Its name carries the number of the process that made it, so that the next start can sweep what a killed process left.
+    Its name carries the number of the process that made it, so that the next start can delete those of killed processes.
     """
 
     def __init__(self, parent: str | Path | None = None) -> None:
@@ -33,15 +34,15 @@ class WorkFolder:
 
 
 def sweep(home: Path) -> list[Path]:
-    """Delete work folders whose process is gone; the folders that were deleted."""
-    left = [path for path in home.glob(f"{PREFIX}*-*") if path.is_dir() and not _alive(path.name)]
-    for path in left:
+    """Delete work folders whose process is gone, and return them."""
+    stale = [path for path in home.glob(f"{PREFIX}*-*") if path.is_dir() and not _alive(path.name)]
+    for path in stale:
         shutil.rmtree(path, ignore_errors=True)
-    return left
+    return stale
 
 
 def state_folder() -> Path:
-    """The folder that holds ledgers and private work files: `MURMURATE_STATE`, else the platform's state folder."""
+    """Return the folder that holds ledgers and private work files: `MURMURATE_STATE`, else the platform's state folder."""
     given = os.environ.get("MURMURATE_STATE")
     if given:
         return Path(given)

@@ -1,11 +1,10 @@
-"""Sturnia, the built-in city: trips, network, daily traces and the truth, whole or partition by partition."""
+"""Make Sturnia, the built-in city: trips, network, daily traces and the truth, whole or partition by partition."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from murmurate.core.parameters import positive, whole
 from murmurate.core.space import Floats, Space
 from murmurate.core.trips import Trips
-from murmurate.demo.journeys import Doors, Journeys, Roads, daily_places, open_doors, open_roads, travel
+from murmurate.demo.journeys import Doors, Journeys, Roads, daily_places, doors_of, roads_of, travel
 from murmurate.demo.movement import Tracker, record
 from murmurate.demo.network import StreetMap, street_map
 from murmurate.demo.people import HOME_AT, people_table, settle_in
@@ -28,11 +27,12 @@ from murmurate.spaces.plane import Plane
 from murmurate.spaces.road import RoadNetwork
 
 FIRST_DAY = datetime(2025, 5, 5, tzinfo=ZoneInfo(TIME_ZONE))
-"""A Monday."""
+"""Local midnight at which the data begin, a Monday. Set by hand."""
 _FIRST_SECOND = int(FIRST_DAY.astimezone(UTC).timestamp())
+"""The same in seconds since 1970."""
 
 TRIPS_PER_PERSON = 100_000
-"""`tid` is uid times this plus the person's own count, so it is unique in the city and the same in any partition."""
+"""Bound on one person's trips: `tid` is uid times this plus the person's own count, so it is the same in any partition."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Daily:
 
     uid: NDArray[np.int64]
     place: NDArray[np.int32]
-    """[person, day, step]: a number of `places`; on the way, the place last left."""
+    """[person, day, step]: a number of `places`; while travelling, the place of departure."""
     places: pl.DataFrame
     """place, lat, lng."""
 
@@ -50,7 +50,7 @@ class Daily:
         return self.place.shape[1]
 
     def table(self) -> pl.DataFrame:
-        """One row a person-day: uid, day (0 = the first Monday), place (72 of them)."""
+        """Return one row per person-day: uid, day (0 = the first Monday), place (72 of them)."""
         people, days, steps = self.place.shape
         return pl.DataFrame(
             {
@@ -63,7 +63,7 @@ class Daily:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What nobody who publishes or attacks should look at, except to measure how well they did."""
+    """Holds the true routes, purposes and places, for measuring how well a release or an attack did."""
 
     trips: pl.DataFrame
     """uid, tid, purpose, origin, destination (places), depart, arrive, length_m, route (link numbers in order)."""
@@ -87,16 +87,16 @@ class City:
     """Public (south, west, north, east)."""
 
     def grid(self, cell_m: float = 250.0) -> Grid:
-        """A public grid over the whole city."""
+        """Return a public grid over the whole city, with cells of `cell_m` metres."""
         return Grid(*self.box, cell_m)
 
     def spaces(self, cell_m: float = 500.0) -> dict[str, Space]:
-        """The public spaces a mechanism may ask for by word: plane, grid, road."""
+        """Return the public spaces by name: plane, grid (with cells of `cell_m` metres), road."""
         south, west, north, east = self.box
         return {"plane": Plane((south + north) / 2, (west + east) / 2), "grid": self.grid(cell_m), "road": self.network}
 
     def outlines(self) -> dict[str, list[tuple[Floats, Floats]]]:
-        """Sea, river and parks as closed rings of (lat, lng), for a base map."""
+        """Return sea, river and parks as closed rings of (lat, lng), for a base map."""
         found = {"water": self.plan.water_outlines(), "park": self.plan.park_outlines()}
         return {name: [to_degrees(ring[:, 0], ring[:, 1]) for ring in rings] for name, rings in found.items()}
 
@@ -109,14 +109,8 @@ class _Town:
     places: Places
     roads: Roads
     doors: Doors
-
-    @cached_property
-    def place_table(self) -> pl.DataFrame:
-        return self.places.table()
-
-    @cached_property
-    def labels(self) -> pl.DataFrame:
-        return self.places.labels()
+    place_table: pl.DataFrame
+    labels: pl.DataFrame
 
 
 def city(
@@ -130,7 +124,11 @@ def city(
     outlier_share: float = 0.001,
     across_km: float = 8.0,
 ) -> City:
-    """The whole city in memory; the same arguments give the same data on any machine.
+    """Make the whole city in memory; the same arguments give the same data on any machine.
+
+    `people` and `days` set its size, `seed` the city and its people. Receivers record a point every `interval_s` seconds
+    with errors of standard deviation `noise_m`; a recording pauses with probability `gap_share`, and a point is an outlier
+    with probability `outlier_share`. The city is `across_km` wide.
 
     >>> town = city(people=3, days=2)
     >>> town.trips.n_users, town.trips.time_zone, town.daily.place.shape
@@ -162,7 +160,7 @@ def city_partitions(
     across_km: float = 8.0,
     people_per_partition: int = 500,
 ) -> Iterator[City]:
-    """The city some people at a time, so that memory does not grow with it; partitioning never changes the data."""
+    """Yield the city `people_per_partition` people at a time, with the data of `city`, so that memory stays bounded."""
     whole("people", people, at_most=10_000_000)
     whole("days", days, at_most=1000)
     whole("seed", seed, at_least=0, at_most=2**53)
@@ -179,13 +177,14 @@ def city_partitions(
 def _partitions(*, people: int, days: int, seed: int, across_km: float, tracker: Tracker, size: int) -> Iterator[City]:
     streets = street_map(across_km=across_km, seed=seed)
     places = lay_out(streets, seed=seed)
-    town = _Town(streets, places, open_roads(streets, seed=seed), open_doors(places))
+    roads, doors = roads_of(streets, seed=seed), doors_of(places)
+    town = _Town(streets, places, roads, doors, places.table(), places.labels())
     for first in range(0, people, size):
         yield _live(town, first, min(first + size, people), days=days, tracker=tracker, seed=seed)
 
 
 def _live(town: _Town, first: int, last: int, *, days: int, tracker: Tracker, seed: int) -> City:
-    """The people first ... last - 1, their journeys and what their trackers recorded."""
+    """Make the people first ... last - 1, their journeys and what their receivers recorded."""
     people = settle_in(town.places, first, last, seed=seed)
     went = travel(people, first, days, town.roads, town.doors, seed=seed)
     place = daily_places(people[:, HOME_AT].copy(), first, days, went.person, went.destination, went.arrive_s)

@@ -1,4 +1,4 @@
-"""Random numbers of the demo data: counter-based, so any person's draws come out alike in any partition, on any machine.
+"""Draw random numbers for the demo data: counter-based, so any person's draws come out alike in any partition, on any machine.
 
 Nothing here is privacy noise: these data are public. Only integer arithmetic and additions are used, because
 library routines (and numpy's distributions, whose streams may change between versions) would not promise the same bits.
@@ -10,13 +10,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_FIRST = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND = np.uint64(0x94D049BB133111EB)
-_ONE = np.uint64(1)
+_STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+"""Increment and multipliers of SplitMix64 (Steele, Lea and Flood 2014)."""
 
 NETWORK, PLACES, PEOPLE, DAYS, DRIVES, TRACKERS, SKATERS = range(7)
-"""What a stream is for; streams of different purposes never meet."""
+"""Purposes of streams, which are part of their key."""
 
 
 @njit(cache=True)
@@ -28,7 +26,7 @@ def _mix(word: np.uint64) -> np.uint64:
 
 @njit(cache=True)
 def stream(seed: int, purpose: int, index: int, part: int) -> NDArray[np.uint64]:
-    """The state of one stream: a key hashed from what it is for, and a counter."""
+    """Return the state of one stream: a key hashed from its purpose, index and part, and a counter."""
     state = np.zeros(2, dtype=np.uint64)
     key = _mix(np.uint64(seed) + _STEP)
     key = _mix(key + np.uint64(purpose) * _STEP)
@@ -39,14 +37,14 @@ def stream(seed: int, purpose: int, index: int, part: int) -> NDArray[np.uint64]
 
 @njit(cache=True)
 def uniform(state: NDArray[np.uint64]) -> float:
-    """The next number of the stream in [0, 1)."""
-    state[1] += _ONE
+    """Draw the next number of the stream in [0, 1)."""
+    state[1] += np.uint64(1)
     return float(_mix(state[0] + state[1] * _STEP) >> np.uint64(11)) * 2.0**-53
 
 
 @njit(cache=True)
 def bell(state: NDArray[np.uint64]) -> float:
-    """Nearly normal with mean 0 and deviation 1, never beyond 4.25: the sum of six uniform numbers."""
+    """Draw a nearly normal number with mean 0 and standard deviation 1, within 4.25: the sum of six uniform numbers."""
     total = 0.0
     for _ in range(6):
         total += uniform(state)
@@ -55,7 +53,7 @@ def bell(state: NDArray[np.uint64]) -> float:
 
 @njit(cache=True)
 def uniforms(seed: int, purpose: int, part: int, n: int) -> NDArray[np.float64]:
-    """`n` numbers in [0, 1) for building the city itself."""
+    """Draw `n` numbers in [0, 1) for building the city itself."""
     state = stream(seed, purpose, 0, part)
     drawn = np.empty(n)
     for position in range(n):
@@ -65,7 +63,7 @@ def uniforms(seed: int, purpose: int, part: int, n: int) -> NDArray[np.float64]:
 
 @njit(cache=True)
 def bells(seed: int, purpose: int, part: int, n: int) -> NDArray[np.float64]:
-    """`n` nearly normal numbers for building the city itself."""
+    """Draw `n` nearly normal numbers for building the city itself."""
     state = stream(seed, purpose, 0, part)
     drawn = np.empty(n)
     for position in range(n):
@@ -75,6 +73,6 @@ def bells(seed: int, purpose: int, part: int, n: int) -> NDArray[np.float64]:
 
 @njit(cache=True)
 def choose(state: NDArray[np.uint64], cumulative: NDArray[np.float64]) -> int:
-    """A position drawn in proportion to the weights whose running sum is given."""
+    """Draw a position in proportion to weights whose running sum is given."""
     wanted = uniform(state) * cumulative[-1]
     return min(np.searchsorted(cumulative, wanted, side="right"), len(cumulative) - 1)

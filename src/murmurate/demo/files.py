@@ -1,4 +1,4 @@
-"""The demo data as files: what a custodian would hold, and the truth in a folder of its own."""
+"""Write the demo data as files: what a custodian would hold, and the truth in a folder of its own."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-
-import polars as pl
 
 from murmurate.core import progress
 from murmurate.demo.city import FIRST_DAY, City, city_partitions
@@ -31,7 +29,10 @@ def write_city(
     across_km: float = 8.0,
     people_per_partition: int = 500,
 ) -> Path:
-    """Write the city as a stream: trips, network, places, daily traces, `truth/`; memory stays that of one partition."""
+    """Write the city as a stream: trips, network, places, daily traces, `truth/`; memory stays that of one partition.
+
+    The options are those of `city_partitions`. Returns the new folder.
+    """
     options = {
         "people": people,
         "days": days,
@@ -47,7 +48,7 @@ def write_city(
 
 
 def write_tony900(folder: str | Path, *, skaters: int = 1000, seed: int = 1) -> Path:
-    """Write Tony-900 as `trips.parquet`."""
+    """Write Tony-900 with this many `skaters` as `trips.parquet`; returns the new folder."""
     trips = tony900(skaters=skaters, seed=seed)
     about = {"name": "Tony-900", "skaters": skaters, "seed": seed, "space": trips.space.spec() if trips.space else None}
 
@@ -59,14 +60,13 @@ def write_tony900(folder: str | Path, *, skaters: int = 1000, seed: int = 1) -> 
 
 
 def _write_parts(folder: Path, parts: Iterator[City], options: dict[str, Any]) -> None:
+    import pyarrow.parquet as pq
+
     from murmurate.spaces.road.storage import save
 
     (folder / "truth").mkdir()
+    writers: dict[str, pq.ParquetWriter] = {}
     with ExitStack() as stack:
-        streams = {
-            name: stack.enter_context(_Stream(folder / f"{name}.parquet"))
-            for name in ("trips", "daily", "truth/trips", "truth/people")
-        }
         done = 0
         for number, town in enumerate(parts):
             if number == 0:
@@ -74,10 +74,14 @@ def _write_parts(folder: Path, parts: Iterator[City], options: dict[str, Any]) -
                 town.daily.places.write_parquet(folder / "places.parquet")
                 town.truth.places.write_parquet(folder / "truth" / "places.parquet")
                 _write_json(folder / "about.json", _about(town, options))
-            streams["trips"].write(town.trips.table)
-            streams["daily"].write(town.daily.table())
-            streams["truth/trips"].write(town.truth.trips)
-            streams["truth/people"].write(town.truth.people)
+            tables = {"trips": town.trips.table, "daily": town.daily.table()}
+            tables |= {"truth/trips": town.truth.trips, "truth/people": town.truth.people}
+            for name, table in tables.items():
+                rows = table.to_arrow()
+                if number == 0:
+                    writer = pq.ParquetWriter(folder / f"{name}.parquet", rows.schema, compression="zstd")
+                    writers[name] = stack.enter_context(writer)
+                writers[name].write_table(rows)  # one row group a partition
             done += len(town.daily.uid)
             progress.report("people of the city", done, options["people"])
 
@@ -94,35 +98,12 @@ def _about(town: City, options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class _Stream:
-    """One Parquet file that grows by one row group a partition."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.writer: Any = None
-
-    def __enter__(self) -> _Stream:
-        return self
-
-    def write(self, table: pl.DataFrame) -> None:
-        import pyarrow.parquet
-
-        arrow = table.to_arrow()
-        if self.writer is None:
-            self.writer = pyarrow.parquet.ParquetWriter(self.path, arrow.schema, compression="zstd")
-        self.writer.write_table(arrow)
-
-    def __exit__(self, *_: object) -> None:
-        if self.writer is not None:
-            self.writer.close()
-
-
 def _write_json(path: Path, values: dict[str, Any]) -> None:
     path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
 def _whole_folder(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """The folder appears when everything in it is written, or not at all."""
+    """Fill a folder that appears when everything in it is written, or not at all."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError(f"{folder}: exists already and is not an empty folder; give a new name, or remove it first.")
     part = folder.with_name(f"{folder.name}.part")

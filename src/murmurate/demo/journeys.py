@@ -1,8 +1,7 @@
-"""From intentions to journeys: when people really leave, the links they drive, when they arrive."""
+"""Turn plans into journeys: when people leave, the links they drive, when they arrive."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +18,13 @@ from murmurate.demo.weeks import blank_diary, plan_day, today_of
 from murmurate.spaces.road.routing import Graph
 
 DAY_S = 86_400
+"""Seconds in a day."""
 STEPS_A_DAY = 72
+"""Steps of a daily trace, 20 minutes each."""
 
 
 class Roads(NamedTuple):
-    """The streets as journeys read them, and the ways found so far (kept: people repeat themselves)."""
+    """Streets as arrays, and the routes found so far (kept, because people repeat themselves)."""
 
     out_offsets: Integers
     link_to: Integers
@@ -40,7 +41,7 @@ class Roads(NamedTuple):
 
 
 class Doors(NamedTuple):
-    """Places as journeys read them."""
+    """Places as arrays."""
 
     node: Integers
     x: Floats
@@ -51,8 +52,7 @@ class Doors(NamedTuple):
     """Homes come first in the list of places."""
 
 
-@dataclass(frozen=True, eq=False)
-class Journeys:
+class Journeys(NamedTuple):
     """One row a journey, and the links of all of them end to end."""
 
     person: Integers
@@ -72,8 +72,8 @@ class Journeys:
     """When it is left again, after waiting there."""
 
 
-def open_roads(streets: StreetMap, *, seed: int) -> Roads:
-    """Travel times for every state of the streets; ways are looked up when first needed."""
+def roads_of(streets: StreetMap, *, seed: int) -> Roads:
+    """Compute travel times for every state of the streets; routes are found when first needed."""
     network = streets.network
     drive, wait, felt = link_times(network.length_m, network.speed_kmh, network.road_class, seed=seed)
     back = towards(network.link_from, network.link_to, network.n_nodes, felt[0, 0])
@@ -93,8 +93,8 @@ def open_roads(streets: StreetMap, *, seed: int) -> Roads:
     )
 
 
-def open_doors(places: Places) -> Doors:
-    """Places with the nearest tables for lunch."""
+def doors_of(places: Places) -> Doors:
+    """Return the places with the nearest places to eat."""
     first, last = places.starts[FOOD], places.starts[FOOD + 1]
     gap = np.hypot(places.x[:, None] - places.x[None, first:last], places.y[:, None] - places.y[None, first:last])
     return Doors(
@@ -103,12 +103,12 @@ def open_doors(places: Places) -> Doors:
 
 
 def travel(people: Integers, first: int, days: int, roads: Roads, doors: Doors, *, seed: int) -> Journeys:
-    """Every journey of these people over the days."""
-    return Journeys(*_travel(people, first, days, roads, doors, seed))
+    """Return every journey of these people over the days."""
+    return _travel(people, first, days, roads, doors, seed)
 
 
 @njit(cache=True, nogil=True)
-def _find_ways(roads: Roads, which: int, target: int) -> None:
+def _find_routes(roads: Roads, which: int, target: int) -> None:
     streets = Graph(roads.in_offsets, roads.in_links, roads.link_from, roads.felt_ms[which], roads.length_m)
     via, _ = tree_towards(streets, target)
     for node in range(len(via)):
@@ -119,11 +119,11 @@ def _find_ways(roads: Roads, which: int, target: int) -> None:
 @njit(cache=True, nogil=True)
 def _travel(  # noqa: PLR0917
     people: Integers, first: int, days: int, roads: Roads, doors: Doors, seed: int
-) -> tuple[Integers, Integers, Integers, Integers, Integers, Integers, Integers, Integers, Integers, Integers, Integers]:
-    room = len(people) * days * 4 + 64
-    trips = np.empty((7, room), dtype=np.int64)
-    offsets = np.zeros(room + 1, dtype=np.int64)
-    links = np.empty((3, room * 40), dtype=np.int64)
+) -> Journeys:
+    capacity = len(people) * days * 4 + 64
+    trips = np.empty((7, capacity), dtype=np.int64)
+    offsets = np.zeros(capacity + 1, dtype=np.int64)
+    links = np.empty((3, capacity * 40), dtype=np.int64)
     n_trips, n_links = 0, offsets[0]  # 0, of the type that `_drive` returns: it is compiled once
     diary = blank_diary()
     for position in range(len(people)):
@@ -140,10 +140,10 @@ def _travel(  # noqa: PLR0917
                 missed = depart > meant_s + 5400 and target != row[HOME_AT]
                 if missed or doors.node[target] == doors.node[here]:
                     continue
-                if n_trips == room:
-                    room *= 2
-                    trips = _grown(trips, room)
-                    offsets = _grown(offsets.reshape(1, -1), room + 1)[0]
+                if n_trips == capacity:
+                    capacity *= 2
+                    trips = _grown(trips, capacity)
+                    offsets = _grown(offsets.reshape(1, -1), capacity + 1)[0]
                 state = stream(seed, DRIVES, person, number)
                 if links.shape[1] < n_links + len(roads.out_offsets):
                     links = _grown(links, 2 * links.shape[1] + len(roads.out_offsets))
@@ -164,15 +164,15 @@ def _travel(  # noqa: PLR0917
                 offsets[n_trips] = n_links
                 here, free_from, number = target, arrive, number + 1
     kept, driven = trips[:, :n_trips], links[:, :n_links]
-    return (
+    return Journeys(
         kept[0].copy(), kept[1].copy(), kept[2].copy(), kept[3].copy(), kept[4].copy(), kept[5].copy(), kept[6].copy(),
         offsets[: n_trips + 1].copy(), driven[0].copy(), driven[1].copy(), driven[2].copy(),
     )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
-def _grown(table: Integers, room: int) -> Integers:
-    larger = np.zeros((table.shape[0], room), dtype=np.int64)
+def _grown(table: Integers, capacity: int) -> Integers:
+    larger = np.zeros((table.shape[0], capacity), dtype=np.int64)
     for row in range(table.shape[0]):  # a slice would bring numba's messages about shapes along, seconds of compilation
         for column in range(table.shape[1]):
             larger[row, column] = table[row, column]
@@ -187,7 +187,7 @@ def _drive(  # noqa: PLR0917
     street_state = state_of(depart % DAY_S, (depart // DAY_S) % 7)
     which = 2 * street_state + taste
     if not roads.known[which, end]:
-        _find_ways(roads, which, end)
+        _find_routes(roads, which, end)
     pace = 1.0 + 0.06 * bell(state)
     now, node = 0.0, start
     while node != end:
@@ -206,7 +206,7 @@ def _drive(  # noqa: PLR0917
 def daily_places(  # noqa: PLR0917
     homes: Integers, first: int, days: int, person: Integers, destination: Integers, arrive_s: Integers
 ) -> NDArray[np.int32]:
-    """[person, day, step of 20 minutes]: the place at the middle of the step; on the way, the place last left."""
+    """Return [person, day, step of 20 minutes]: the place at the middle of the step; while travelling, the one of departure."""
     step_s = DAY_S // STEPS_A_DAY
     out = np.empty((len(homes), days, STEPS_A_DAY), dtype=np.int32)
     trip = 0

@@ -1,4 +1,4 @@
-"""From journeys to what a tracker records: a point every so many seconds, with noise, gaps and outliers."""
+"""Record journeys as a receiver does: a point every so many seconds, with noise, gaps and outliers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from murmurate.demo.network import StreetMap
 from murmurate.errors import ParameterError
 
 NOISE_MEMORY_S = 40.0
-"""Errors of a receiver drift: they forget themselves over about this time."""
+"""Correlation time of receiver errors, in seconds: they are a first-order autoregressive process. Set by hand."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tracker:
-    """What the receivers of the city are like."""
+    """Properties of the receivers that record the city."""
 
     interval_s: int = 15
     noise_m: float = 5.0
     """Standard deviation east-west and north-south."""
     gap_share: float = 0.004
-    """How often a recording stops for two to twelve points."""
+    """Probability per point that the recording pauses for two to twelve points."""
     outlier_share: float = 0.001
-    """How often a point lies 100 to 700 m off."""
+    """Probability that a point lies 100 to 700 m off."""
 
     def __post_init__(self) -> None:
         whole("interval_s", self.interval_s, at_most=3600)
@@ -41,45 +41,30 @@ class Tracker:
 
 
 def record(journeys: Journeys, streets: StreetMap, tracker: Tracker, *, seed: int) -> tuple[Integers, Integers, Floats, Floats]:
-    """(journey, local second, x, y) of every recorded point; first and last points of a journey are always there."""
-    return _record(
-        journeys.person,
-        journeys.number,
-        journeys.depart_s,
-        journeys.arrive_s,
-        journeys.offsets,
-        journeys.link,
-        journeys.reached_ms,
-        journeys.left_ms,
-        streets.shape_x,
-        streets.shape_y,
-        tracker.interval_s,
-        float(tracker.noise_m),
-        float(tracker.gap_share),
-        float(tracker.outlier_share),
-        math.exp(-tracker.interval_s / NOISE_MEMORY_S),
-        seed,
-    )
+    """Return (journey, local second, x, y) of every recorded point; first and last points of a journey are always there."""
+    memory = math.exp(-tracker.interval_s / NOISE_MEMORY_S)
+    quality = (float(tracker.noise_m), float(tracker.gap_share), float(tracker.outlier_share), memory)
+    return _record(journeys, (streets.shape_x, streets.shape_y), tracker.interval_s, quality, seed)
 
 
 @njit(cache=True, nogil=True)
-def _record(  # noqa: PLR0917
-    person: Integers, number: Integers, depart_s: Integers, arrive_s: Integers, offsets: Integers,
-    link: Integers, reached_ms: Integers, left_ms: Integers, shape_x: Floats, shape_y: Floats,
-    interval_s: int, noise_m: float, gap_share: float, outlier_share: float, memory: float, seed: int,
-) -> tuple[Integers, Integers, Floats, Floats]:  # fmt: skip
-    room = 0
+def _record(
+    journeys: Journeys, shape: tuple[Floats, Floats], interval_s: int, quality: tuple[float, float, float, float], seed: int
+) -> tuple[Integers, Integers, Floats, Floats]:
+    noise_m, gap_share, outlier_share, memory = quality
+    person, depart_s, arrive_s = journeys.person, journeys.depart_s, journeys.arrive_s
+    capacity = 0
     for trip in range(len(person)):
-        room += (arrive_s[trip] - depart_s[trip]) // interval_s + 2
-    of_trip, second = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-    x, y = np.empty(room), np.empty(room)
+        capacity += (arrive_s[trip] - depart_s[trip]) // interval_s + 2
+    of_trip, second = np.empty(capacity, dtype=np.int64), np.empty(capacity, dtype=np.int64)
+    x, y = np.empty(capacity), np.empty(capacity)
     fresh = math.sqrt(1 - memory * memory)
     n = 0
     for trip in range(len(person)):
-        state = stream(seed, TRACKERS, person[trip], number[trip])
+        state = stream(seed, TRACKERS, person[trip], journeys.number[trip])
         east, north = noise_m * bell(state), noise_m * bell(state)
         lasted = arrive_s[trip] - depart_s[trip]
-        at, missing = offsets[trip], 0
+        at, missing = journeys.offsets[trip], 0
         for tick in range(lasted // interval_s + 2):
             elapsed = min(tick * interval_s, lasted)
             last = elapsed == lasted
@@ -91,9 +76,7 @@ def _record(  # noqa: PLR0917
             if missing > 0 and tick > 0 and not last:
                 missing -= 1
                 continue
-            at, px, py = _position(
-                elapsed * 1000, at, offsets[trip], offsets[trip + 1], link, reached_ms, left_ms, shape_x, shape_y
-            )
+            at, px, py = _position(elapsed * 1000, at, trip, journeys, shape)
             if off < outlier_share:
                 far = 100 + 600 * (off / outlier_share)
                 px, py = px + far * math.cos(2 * math.pi * turn), py + far * math.sin(2 * math.pi * turn)
@@ -105,23 +88,16 @@ def _record(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def _position(  # noqa: PLR0917
-    elapsed_ms: int,
-    at: int,
-    first: int,
-    end: int,
-    link: Integers,
-    reached_ms: Integers,
-    left_ms: Integers,
-    shape_x: Floats,
-    shape_y: Floats,
+def _position(
+    elapsed_ms: int, at: int, trip: int, journeys: Journeys, shape: tuple[Floats, Floats]
 ) -> tuple[int, float, float]:
-    """Where along its links a journey is: (position in the list of links, x, y)."""
-    while at < end - 1 and left_ms[at] <= elapsed_ms:
+    """Return where along its links a journey is: (position in the list of links, x, y)."""
+    (shape_x, shape_y), left_ms = shape, journeys.left_ms
+    while at < journeys.offsets[trip + 1] - 1 and left_ms[at] <= elapsed_ms:
         at += 1
-    begun = left_ms[at - 1] if at > first else 0
-    share = min(1.0, (elapsed_ms - begun) / max(1, reached_ms[at] - begun))
-    a = 3 * link[at]
+    begun = left_ms[at - 1] if at > journeys.offsets[trip] else 0
+    share = min(1.0, (elapsed_ms - begun) / max(1, journeys.reached_ms[at] - begun))
+    a = 3 * journeys.link[at]
     half_1 = math.sqrt((shape_x[a + 1] - shape_x[a]) ** 2 + (shape_y[a + 1] - shape_y[a]) ** 2)
     half_2 = math.sqrt((shape_x[a + 2] - shape_x[a + 1]) ** 2 + (shape_y[a + 2] - shape_y[a + 1]) ** 2)
     along = share * (half_1 + half_2)

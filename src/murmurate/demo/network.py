@@ -1,4 +1,4 @@
-"""The road network of Sturnia: functional classes, one-way streets, bridges, and the links as kernels want them."""
+"""Build the road network of Sturnia: functional classes, one-way streets, bridges, and links as arrays."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from murmurate.demo.traffic import towards, tree_towards
 from murmurate.spaces.road import RoadNetwork
 
 SPEED_KMH = np.array([0, 80, 50, 50, 40, 30], dtype=np.float64)
+"""Speed by functional class 1 (motorway) to 5 (local), in km/h. Set by hand."""
 LANES = np.array([0, 3, 2, 2, 1, 1], dtype=np.int8)
+"""Lanes per direction by functional class. Set by hand."""
 COLLECTOR_SHARE, CONNECTOR_SHARE = 0.13, 0.30
-"""Shares of the local streets' length, busiest first, that become class 3, and class 3 or 4."""
+"""Shares of the local streets' length, busiest first, that become class 3, and class 3 or 4. Set by hand."""
 
 _BIRDS = (
     "Lapwing", "Curlew", "Avocet", "Plover", "Sandpiper", "Dunlin", "Godwit", "Heron", "Bittern", "Osprey", "Kestrel",
@@ -29,12 +31,14 @@ _BIRDS = (
     "Rook", "Raven", "Siskin", "Linnet", "Crossbill", "Bunting", "Yellowhammer", "Kingfisher", "Nightjar", "Hoopoe",
     "Oriole", "Waxwing", "Shrike",
 )  # fmt: skip
+"""First words of street names."""
 _STREETS = ("Street", "Lane", "Way", "Row", "Avenue", "Hill", "Quay", "Court")
+"""Second words of names of local streets."""
 
 
 @dataclass(frozen=True, eq=False)
 class StreetMap:
-    """The network with its metres, its ground and what only the makers of a city know (bridges, old town)."""
+    """The network with coordinates in metres, the ground, and bridges."""
 
     plan: Plan
     network: RoadNetwork
@@ -57,7 +61,7 @@ class StreetMap:
 
 @lru_cache(maxsize=4)
 def street_map(*, across_km: float = 8.0, seed: int = 1) -> StreetMap:
-    """The city's streets; the same for the same width and seed."""
+    """Build the city's streets; the same for the same width and seed."""
     plan = draw_plan(half_m=across_km * 500.0, seed=seed)
     drawing = draw_streets(plan, seed=seed)
     road_class = _classes(drawing, seed)
@@ -66,7 +70,7 @@ def street_map(*, across_km: float = 8.0, seed: int = 1) -> StreetMap:
 
 
 def _classes(drawing: Drawing, seed: int) -> NDArray[np.int8]:
-    """Rings and arterials keep theirs; of the rest, those that most quickest ways pass become classes 3 and 4."""
+    """Assign functional classes: rings and arterials keep theirs, and streets on most shortest routes become 3 and 4."""
     x, y, one, other = drawing.x, drawing.y, drawing.one, drawing.other
     length = np.hypot(x[one] - x[other], y[one] - y[other])
     road_class = np.where(drawing.road_class == 0, 5, drawing.road_class).astype(np.int8)
@@ -75,8 +79,8 @@ def _classes(drawing: Drawing, seed: int) -> NDArray[np.int8]:
     time_ms = np.rint(np.tile(length * 3600 / SPEED_KMH[road_class], 2)).astype(np.int64)
     streets = towards(start, end, len(x), time_ms)
     for target in (uniforms(seed, NETWORK, 40, 160) * len(x)).astype(np.int64):
-        via, left = tree_towards(streets, int(target))
-        passed = _passing(via, end, np.argsort(-left, kind="stable"))
+        via, remaining_ms = tree_towards(streets, int(target))
+        passed = _passing(via, end, np.argsort(-remaining_ms, kind="stable"))
         use += passed[: len(one)] + passed[len(one) :]
     local = np.flatnonzero(drawing.road_class == 0)
     busiest = local[np.argsort(-use[local], kind="stable")]
@@ -88,7 +92,7 @@ def _classes(drawing: Drawing, seed: int) -> NDArray[np.int8]:
 
 @njit(cache=True)
 def _passing(via: Integers, link_to: Integers, farthest_first: Integers) -> Floats:
-    """How many nodes' ways towards one target pass each link."""
+    """Count the nodes whose route towards one target passes each link."""
     passed, flow = np.zeros(len(link_to)), np.ones(len(via))
     for node in farthest_first:
         if via[node] >= 0:
@@ -100,7 +104,7 @@ def _passing(via: Integers, link_to: Integers, farthest_first: Integers) -> Floa
 def _one_ways(
     plan: Plan, drawing: Drawing, road_class: NDArray[np.int8], seed: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Streets open in one direction only: many in the old town; never so that a crossing cannot be reached or left."""
+    """Choose streets open in one direction only, many in the old town, such that every crossing stays reachable both ways."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -165,7 +169,7 @@ def _directed(
 
 
 def _names(street: Integers, klass: NDArray[np.int8], bridge: NDArray[np.bool_]) -> pl.Series:
-    """Birds for streets, so that a map reads like one."""
+    """Name the links after birds."""
     names = []
     for number, road_class, over_water in zip(street.tolist(), klass.tolist(), bridge.tolist(), strict=True):
         bird = _BIRDS[(number * 7) % len(_BIRDS)]

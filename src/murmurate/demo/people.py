@@ -1,4 +1,4 @@
-"""Who lives in Sturnia: a kind of life, a home, a workplace or school, favourite places, hours and taste in routes."""
+"""Make the people of Sturnia: a kind of life, a home, a workplace or school, favourite places, hours and taste in routes."""
 
 from __future__ import annotations
 
@@ -12,25 +12,43 @@ from murmurate.demo.draws import PEOPLE, bell, choose, stream, uniform
 from murmurate.demo.places import FOOD, HOME, LEISURE, NIGHT, PARK, SCHOOL, SHOP, WORK, Places
 
 LIVES = ("office", "pupil", "student", "shifts", "nights", "home", "parent", "rounds", "host")
+"""Kinds of lives, as the truth names them; their numbers follow."""
 OFFICE, PUPIL, STUDENT, SHIFTS, NIGHTS, AT_HOME, PARENT, ROUNDS, HOST = range(9)
+"""Positions in `LIVES`."""
 SHARES = np.array([0.46, 0.12, 0.06, 0.08, 0.025, 0.14, 0.08, 0.02, 0.015])
-"""Kinds of lives; night workers, couriers on their rounds and hosts of night places are the rare ones."""
+"""Share of people with each kind of life. Set by hand; night workers, couriers on their rounds and hosts are rare."""
+
+_HOURS = np.array([
+    [518.0, 32.0, 515.0, 20.0],  # office
+    [485.0, 7.0, 410.0, 45.0],  # pupil
+    [585.0, 45.0, 330.0, 50.0],  # student
+    [518.0, 32.0, 515.0, 20.0],  # shifts
+    [1320.0, 20.0, 480.0, 15.0],  # nights
+    [518.0, 32.0, 515.0, 20.0],  # home
+    [530.0, 10.0, 345.0, 20.0],  # parent
+    [470.0, 20.0, 500.0, 30.0],  # rounds
+    [1080.0, 20.0, 490.0, 20.0],  # host
+])  # fmt: skip
+"""[life] mean and spread of the start of the main occupation, then of its length, in minutes. Set by hand."""
 
 LIFE, HOME_AT, MAIN_AT, CHILD_AT, TASTE, START_MIN, LENGTH_MIN, REMOTE_DAY, PHASE, OUTGOING, BEAT = range(11)
+"""Columns of a person's row."""
 FAVOURITES = 11
-"""Columns of a person's row; three favourites follow for each of SHOP, FOOD, NIGHT, PARK, LEISURE and friends' HOME."""
+"""First column of the favourite places: three for each of `FAVOURITE_LABELS`."""
 
 FAVOURITE_LABELS = (SHOP, FOOD, NIGHT, PARK, LEISURE, HOME)
+"""Kinds of favourite places; HOME stands for homes of friends."""
 COLUMNS = FAVOURITES + 3 * len(FAVOURITE_LABELS)
+"""Columns of a person's row, favourites included."""
 
 
 def settle_in(places: Places, first: int, last: int, *, seed: int) -> Integers:
-    """One row for each of the people first ... last - 1; each depends on the seed and the person's number alone."""
+    """Return one row for each of the people first ... last - 1; each depends on the seed and the person's number alone."""
     return _settle_in(places.appeal, places.starts, np.cumsum(SHARES), first, last, seed)
 
 
 def people_table(rows: Integers, first: int) -> pl.DataFrame:
-    """uid, life, home, main_place: the truth about people."""
+    """Return the truth about people: uid, life, home, main_place."""
     return pl.DataFrame(
         {
             "uid": np.arange(first, first + len(rows)),
@@ -69,14 +87,15 @@ def _settle_in(  # noqa: PLR0917
         if life == STUDENT:  # the last school of the list is the university; some go elsewhere
             row[MAIN_AT] = starts[SCHOOL + 1] - 1 - int(uniform(own) * 1.4)
         row[TASTE] = 1 if uniform(own) < 0.4 else 0
-        _hours(own, life, row)
+        row[START_MIN] = int(_HOURS[life, 0] + _HOURS[life, 1] * bell(own))
+        row[LENGTH_MIN] = int(_HOURS[life, 2] + _HOURS[life, 3] * bell(own))
         row[REMOTE_DAY] = int(uniform(own) * 5) if life == OFFICE and uniform(own) < 0.35 else -1
         row[PHASE] = int(uniform(own) * 21)
         row[OUTGOING] = int(60 + 80 * uniform(own))
         row[BEAT] = int(uniform(own) * 2**40)
         for number, label in enumerate(FAVOURITE_LABELS):
             for rank in range(3):
-                # Friends live where people live: in the households next in the list, whoever is asked.
+                # Friends live where people live: in the households next in the list, in any partition.
                 row[FAVOURITES + 3 * number + rank] = (
                     int(uniform(stream(seed, PEOPLE, person // 2 + 1 + int(4 * uniform(own)), 1)) * n_homes)
                     if label == HOME
@@ -88,23 +107,3 @@ def _settle_in(  # noqa: PLR0917
 @njit(cache=True)
 def _one(state: NDArray[np.uint64], likes: NDArray[np.float64], starts: Integers, label: int) -> int:
     return starts[label] + choose(state, likes[starts[label] : starts[label + 1]])
-
-
-@njit(cache=True)
-def _hours(state: NDArray[np.uint64], life: int, row: Integers) -> None:
-    """When the main occupation begins, in minutes after midnight, and how long it lasts."""
-    start, spread, length, length_spread = 518.0, 32.0, 515.0, 20.0
-    if life == PUPIL:
-        start, spread, length, length_spread = 485.0, 7.0, 410.0, 45.0
-    elif life == STUDENT:
-        start, spread, length, length_spread = 585.0, 45.0, 330.0, 50.0
-    elif life == NIGHTS:
-        start, spread, length, length_spread = 1320.0, 20.0, 480.0, 15.0
-    elif life == PARENT:
-        start, spread, length, length_spread = 530.0, 10.0, 345.0, 20.0
-    elif life == ROUNDS:
-        start, spread, length, length_spread = 470.0, 20.0, 500.0, 30.0
-    elif life == HOST:
-        start, spread, length, length_spread = 1080.0, 20.0, 490.0, 20.0
-    row[START_MIN] = int(start + spread * bell(state))
-    row[LENGTH_MIN] = int(length + length_spread * bell(state))

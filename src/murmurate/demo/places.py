@@ -1,4 +1,4 @@
-"""Places of Sturnia: homes, workplaces, schools, shops, food, night places, parks, leisure; and who goes where."""
+"""Lay out the places of Sturnia: homes, workplaces, schools, shops, food, night places, parks, leisure; and who goes where."""
 
 from __future__ import annotations
 
@@ -14,22 +14,15 @@ from murmurate.demo.network import StreetMap
 from murmurate.demo.plan import to_degrees
 
 LABELS = ("home", "work", "school", "shop", "food", "night", "park", "leisure")
+"""Kinds of places, as the truth names them."""
 HOME, WORK, SCHOOL, SHOP, FOOD, NIGHT, PARK, LEISURE = range(8)
+"""Positions in `LABELS`."""
 
 _PER_NODE = {HOME: 0.62, WORK: 0.075, SCHOOL: 0.008, SHOP: 0.032, FOOD: 0.022, NIGHT: 0.014, LEISURE: 0.014}
-"""Places for every crossing of the city."""
+"""Places per crossing of the city, by kind. Set by hand; every park is a place."""
 
-_REACH_M = {
-    HOME: 1500.0,
-    WORK: 4200.0,
-    SCHOOL: 1300.0,
-    SHOP: 1500.0,
-    FOOD: 2500.0,
-    NIGHT: 3500.0,
-    PARK: 1600.0,
-    LEISURE: 2200.0,
-}
-"""How far from home people go for each: the appeal of a place falls by e over this distance."""
+_REACH_M = (1500.0, 4200.0, 1300.0, 1500.0, 2500.0, 3500.0, 1600.0, 2200.0)
+"""[label] distance from home over which the appeal of a place falls by a factor of e, in metres. Set by hand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,23 +43,23 @@ class Places:
         return len(self.node)
 
     def table(self) -> pl.DataFrame:
-        """place, lat, lng: what a public list of places would tell."""
+        """Return the public list of places: place, lat, lng."""
         lat, lng = to_degrees(self.x, self.y)
         return pl.DataFrame({"place": np.arange(self.n), "lat": lat, "lng": lng})
 
     def labels(self) -> pl.DataFrame:
-        """place, label: the truth."""
+        """Return the truth about places: place, label."""
         names = pl.Series("label", [LABELS[k] for k in self.label.tolist()])
         return pl.DataFrame({"place": np.arange(self.n), "label": names})
 
 
 def lay_out(streets: StreetMap, *, seed: int) -> Places:
-    """Where everything stands; the same for the same streets and seed, however many people come to live there."""
+    """Choose where everything stands; the same for the same streets and seed, however many people live there."""
     half = streets.plan.half_m
     nodes = [_sites(streets, label, seed) for label in range(len(LABELS))]
     node = np.concatenate(nodes)
     label = np.repeat(np.arange(len(LABELS), dtype=np.int8), [len(part) for part in nodes])
-    # A door stands some steps from its crossing, never two at one spot.
+    # A place lies some steps from its crossing, never two at one spot.
     drawn = uniforms(seed, PLACES, 20, 3 * len(node)).reshape(3, -1)
     x = np.round(streets.node_x[node] + (drawn[0] - 0.5) * 36, 1)
     y = np.round(streets.node_y[node] + (drawn[1] - 0.5) * 36, 1)
@@ -74,20 +67,20 @@ def lay_out(streets: StreetMap, *, seed: int) -> Places:
     size = np.minimum(1.0 / (0.02 + drawn[2]), 18.0)  # few large employers and shops, many small ones
     size[label == HOME] = 1.0
     size[label == SCHOOL] = 1.0
-    centre_pull = np.exp(-np.hypot(x, y) / (0.25 * half))
+    centrality = np.exp(-np.hypot(x, y) / (0.25 * half))
     appeal = np.zeros((len(nodes[HOME]), len(node)))
     for kind in range(len(LABELS)):
         of_kind = slice(int(starts[kind]), int(starts[kind + 1]))
         gap = np.hypot(x[: len(appeal), None] - x[None, of_kind], y[: len(appeal), None] - y[None, of_kind])
         weight = np.exp(-gap / _REACH_M[kind]) * size[None, of_kind]
         if kind in (NIGHT, FOOD):
-            weight = weight * (0.3 + centre_pull[None, of_kind])
+            weight = weight * (0.3 + centrality[None, of_kind])
         appeal[:, of_kind] = np.cumsum(weight, axis=1)
     return Places(node, x, y, label, starts, appeal)
 
 
 def _sites(streets: StreetMap, label: int, seed: int) -> Integers:
-    """The crossings that places of one label stand at."""
+    """Draw the crossings at which places of one label stand."""
     x, y, half = streets.node_x, streets.node_y, streets.plan.half_m
     if label == PARK:
         gap = np.hypot(x[None, :] - streets.plan.parks[:, 0, None], y[None, :] - streets.plan.parks[:, 1, None])

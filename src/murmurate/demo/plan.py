@@ -1,8 +1,8 @@
-"""The ground the city of Sturnia stands on: coast, river, parks and districts, in metres around its market square."""
+"""Draw the ground that the city of Sturnia stands on: coast, river, parks and districts, in metres around its market square."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,16 +12,18 @@ from murmurate.demo.draws import NETWORK, uniforms
 from murmurate.spaces.plane import Plane
 
 CITY_NAME = "Sturnia"
+"""Name of the built-in city, in file and street names."""
 ORIGIN_LAT, ORIGIN_LNG = 45.0, -30.0
-"""Open Atlantic: nobody lives here, so nothing in these data can be taken for a real place."""
+"""Market square in degrees: open Atlantic, so that nothing in these data can be taken for a real place."""
 TIME_ZONE = "Atlantic/South_Georgia"
 """Two hours behind UTC all year: local and UTC hours differ, and no clock is ever changed."""
 
 ORIGIN = Plane(ORIGIN_LAT, ORIGIN_LNG)
+"""Plane in metres around the market square."""
 
 
 def to_degrees(x_m: ArrayLike, y_m: ArrayLike) -> tuple[Floats, Floats]:
-    """Latitude and longitude of metres east and north of the market square, on the microdegree lattice."""
+    """Return latitude and longitude of metres east and north of the market square, on the microdegree lattice."""
     lat, lng = ORIGIN.from_xy(x_m, y_m)
     return np.round(lat, 6), np.round(lng, 6)
 
@@ -41,46 +43,46 @@ class Plan:
     """Whether every second row of streets is shifted by half a block."""
 
     def river_x(self, y: ArrayLike) -> Floats:
-        """Where the middle of the river lies at each northing."""
+        """Return where the middle of the river lies at each northing."""
         turn = 2 * np.pi * np.asarray(y, dtype=np.float64) / self.half_m
         return self.half_m * (
             0.075 + 0.085 * np.sin(turn / 1.35 + self.phases[0]) + 0.03 * np.sin(turn / 0.55 + self.phases[1])
         )
 
     def river_half_width_m(self, y: ArrayLike) -> Floats:
-        """A river that opens towards its mouth."""
+        """Return half the width of the river, which widens towards its mouth."""
         opening = np.clip((-0.42 * self.half_m - np.asarray(y, dtype=np.float64)) / (0.4 * self.half_m), 0, 1.5)
         return 48 + 150 * opening**2
 
     def coast_y(self, x: ArrayLike) -> Floats:
-        """Where the land ends: everything south of it is sea."""
+        """Return where the land ends: everything south of it is sea."""
         turn = 2 * np.pi * np.asarray(x, dtype=np.float64) / self.half_m
         return self.half_m * (-0.80 + 0.045 * np.sin(turn / 1.6 + self.phases[2]) + 0.02 * np.sin(turn / 0.6 + self.phases[3]))
 
     def east_bank(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
-        """On which side of the river a point lies."""
+        """Return whether a point lies east of the river."""
         return np.asarray(x) > self.river_x(y)
 
     def in_water(self, x: ArrayLike, y: ArrayLike, *, bank_m: float = 0.0) -> NDArray[np.bool_]:
-        """Within `bank_m` of the river or the sea, or in it."""
+        """Return whether a point lies in the river or the sea, or within `bank_m` of them."""
         off = np.abs(np.asarray(x) - self.river_x(y))
         slope = (self.river_x(np.asarray(y) + 1.0) - self.river_x(np.asarray(y) - 1.0)) / 2
         in_river = off / np.sqrt(1 + slope**2) < self.river_half_width_m(y) + bank_m
         return in_river | (np.asarray(y) < self.coast_y(x) + bank_m)
 
     def in_park(self, x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
-        """Inside one of the parks."""
+        """Return whether a point lies inside one of the parks."""
         east, north = np.asarray(x)[..., None], np.asarray(y)[..., None]
         px, py, rx, ry = self.parks.T
         return (((east - px) / rx) ** 2 + ((north - py) / ry) ** 2 < 1).any(axis=-1)
 
     def edge_m(self, angle: ArrayLike) -> Floats:
-        """How far the streets reach in each direction: further along some valleys than between them."""
+        """Return how far the streets reach in each direction: further along some valleys than between them."""
         turn = np.asarray(angle, dtype=np.float64)
         return self.half_m * (0.86 + 0.07 * np.sin(3 * turn + self.phases[4]) + 0.07 * np.sin(5 * turn + self.phases[5]))
 
     def water_outlines(self) -> list[Floats]:
-        """The sea and the river as closed rings of (x, y), for drawing a base map."""
+        """Return the sea and the river as closed rings of (x, y), for drawing a base map."""
         reach = 1.15 * self.half_m
         x = np.linspace(-reach, reach, 240)
         sea = np.column_stack([np.r_[x, reach, -reach], np.r_[self.coast_y(x), -reach, -reach]])
@@ -90,13 +92,13 @@ class Plan:
         return [sea, river]
 
     def park_outlines(self) -> list[Floats]:
-        """The parks as closed rings of (x, y)."""
+        """Return the parks as closed rings of (x, y)."""
         turn = np.linspace(0, 2 * np.pi, 49)
         return [np.column_stack([x + rx * np.cos(turn), y + ry * np.sin(turn)]) for x, y, rx, ry in self.parks]
 
 
 def draw_plan(*, half_m: float, seed: int) -> Plan:
-    """The ground for one seed."""
+    """Draw the ground for one seed."""
     phases = uniforms(seed, NETWORK, 0, 6) * 2 * np.pi
     phases[:2] = (phases[:2] - np.pi) * 0.25  # the river passes east of the market square whatever the seed
     drawn = uniforms(seed, NETWORK, 1, 200)
@@ -119,11 +121,11 @@ def draw_plan(*, half_m: float, seed: int) -> Plan:
 
 
 def _with_parks(plan: Plan, drawn: Floats) -> Plan:
-    """Parks where there is dry land, never on the market square."""
+    """Add parks where there is dry land, never on the market square."""
     angle = (np.arange(len(drawn)) + drawn[:, 0]) / len(drawn) * 2 * np.pi
     reach = (0.12 + 0.62 * drawn[:, 1]) * plan.half_m
     size = (110 + 190 * drawn[:, 2] ** 2) * (0.6 + 0.9 * drawn[:, 1])
     x, y = reach * np.cos(angle), reach * np.sin(angle)
     dry = ~plan.in_water(x, y, bank_m=200.0)
     parks = np.column_stack([x, y, size, size * (0.6 + 0.8 * drawn[:, 3])])[dry]
-    return Plan(**{**plan.__dict__, "parks": np.round(parks, 1)})
+    return replace(plan, parks=np.round(parks, 1))

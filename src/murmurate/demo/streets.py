@@ -1,4 +1,4 @@
-"""The drawing of streets: rings and arterials first, then a fabric of local streets district by district."""
+"""Draw the streets: rings and arterials first, then a fabric of local streets district by district."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from murmurate.demo.draws import NETWORK, bells, uniforms
 from murmurate.demo.plan import Plan
 
 ARTERIALS = 9
+"""Main roads that lead out of the centre. Set by hand."""
 BANK_M = 24.0
+"""Least distance of a crossing from water, in metres. Set by hand."""
 RING_SHARE, INNER_SHARE = 0.60, 0.21
-"""Radii of the motorway ring and of the old town's ring as shares of half the city's width."""
+"""Radii of the motorway ring and of the old town's ring as shares of half the city's width. Set by hand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +40,12 @@ class _Curve:
 
 
 def draw_streets(plan: Plan, *, seed: int) -> Drawing:
-    """Points and street pieces of the whole city, one connected whole."""
+    """Draw points and street pieces of the whole city, all connected."""
     curves = _curves(plan, seed)
     main = np.vstack([curve.points for curve in curves])
     main, merged = _merge_near(main, near_m=1.0)
     one, other, klass = _along(curves, merged)
-    # Where a main road ran along the water its points are gone; what is left of it there is no bridge and no road.
+    # Where a main road ran along the water its points are gone; the rest of it there is no bridge and no road.
     reach = np.hypot(*(main[one] - main[other]).T)
     crosses = plan.east_bank(*main[one].T) != plan.east_bank(*main[other].T)
     real = crosses | (reach < 300)
@@ -67,7 +69,7 @@ def draw_streets(plan: Plan, *, seed: int) -> Drawing:
 
 
 def _curves(plan: Plan, seed: int) -> list[_Curve]:
-    """Two rings and the arterials, sampled so that they meet in common points, cut where there is water."""
+    """Draw two rings and the arterials, sampled so that they meet in common points, cut where there is water."""
     drawn = uniforms(seed, NETWORK, 10, 80)
     half = plan.half_m
 
@@ -114,7 +116,7 @@ def _curves(plan: Plan, seed: int) -> list[_Curve]:
 
 
 def _away_from_river(plan: Plan, angle: float, rings: list[Floats]) -> float:
-    """The nearest direction in which an arterial meets both rings on dry land, well off the river."""
+    """Find the nearest direction in which an arterial meets both rings on dry land, well off the river."""
     for tries in range(120):
         turned = angle + (0.03 * ((tries + 1) // 2)) * (1 if tries % 2 else -1)
         at = round((turned % (2 * np.pi)) / (2 * np.pi) * 3600) % 3600
@@ -125,7 +127,7 @@ def _away_from_river(plan: Plan, angle: float, rings: list[Floats]) -> float:
 
 
 def _well_apart(angles: list[float]) -> list[float]:
-    """Directions without those that the river pushed onto a neighbour."""
+    """Return the directions that keep their distance from their neighbours."""
     kept: list[float] = []
     for angle in angles:
         if all(abs((angle - other + np.pi) % (2 * np.pi) - np.pi) > 0.36 for other in kept):
@@ -134,7 +136,7 @@ def _well_apart(angles: list[float]) -> list[float]:
 
 
 def _spaced(along: Integers, fixed: list[int], *, step: int) -> Integers:
-    """Every `step`-th position, giving way to the fixed ones."""
+    """Return every `step`-th position that is not near a fixed one, and the fixed ones."""
     regular = along[::step]
     far = (
         np.all(np.abs(regular[:, None] - np.array(fixed)[None, :]) > 0.55 * step, axis=1)
@@ -146,13 +148,13 @@ def _spaced(along: Integers, fixed: list[int], *, step: int) -> Integers:
 
 
 def _dry(plan: Plan, curve: _Curve) -> _Curve:
-    """The curve without its points in or at the water; a piece over the river becomes a bridge."""
+    """Remove the points of a curve in or at the water; a piece over the river becomes a bridge."""
     dry = ~plan.in_water(curve.points[:, 0], curve.points[:, 1], bank_m=BANK_M)
     return _Curve(curve.points[dry], curve.road_class[dry], curve.closed)
 
 
 def _merge_near(points: Floats, *, near_m: float) -> tuple[Floats, Integers]:
-    """Points with doubles removed, and where each old point went."""
+    """Return the points without duplicates, and the new position of each old point."""
     keys = np.round(points / near_m).astype(np.int64)
     _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return points[first], inverse.ravel().astype(np.int64)
@@ -173,7 +175,7 @@ def _along(curves: list[_Curve], merged: Integers) -> tuple[Integers, Integers, 
 
 
 def _fabric(plan: Plan, main: Floats, seed: int) -> Floats:
-    """Crossings of local streets: a turned lattice a district, loosened, thinner towards the edge."""
+    """Draw crossings of local streets: a turned lattice a district, loosened, thinner towards the edge."""
     parts = []
     for number, centre in enumerate(plan.district_xy):
         spacing = plan.district_spacing_m[number]
@@ -200,7 +202,7 @@ def _fabric(plan: Plan, main: Floats, seed: int) -> Floats:
 
 
 def _apart(main: Floats, points: Floats, plan: Plan) -> Floats:
-    """Local crossings that keep their distance from main roads and from each other."""
+    """Return the local crossings that keep their distance from main roads and from each other."""
     gap = np.hypot(points[:, None, 0] - plan.district_xy[None, :, 0], points[:, None, 1] - plan.district_xy[None, :, 1])
     need = 0.55 * plan.district_spacing_m[gap.argmin(axis=1)]
     return points[_spread(np.ascontiguousarray(main), np.ascontiguousarray(points), need)]
@@ -223,8 +225,8 @@ def _spread(main: Floats, points: Floats, need: Floats) -> NDArray[np.bool_]:
 
 
 @njit(cache=True)
-def _near_pairs(x: Floats, y: Floats, most_m: float) -> tuple[Integers, Integers]:
-    """Pairs with no third point nearer to both than they are to each other (nearly): streets, never diagonals."""
+def _near_pairs(x: Floats, y: Floats, max_m: float) -> tuple[Integers, Integers]:
+    """Find pairs with no third point nearer to both than they are to each other (nearly): streets, never diagonals."""
     order = np.argsort(x, kind="mergesort")
     one, other = [], []
     n = len(x)
@@ -232,18 +234,18 @@ def _near_pairs(x: Floats, y: Floats, most_m: float) -> tuple[Integers, Integers
         i = order[p]
         for q in range(p + 1, n):
             j = order[q]
-            if x[j] - x[i] > most_m:
+            if x[j] - x[i] > max_m:
                 break
             d = (x[i] - x[j]) ** 2 + (y[i] - y[j]) ** 2
-            if d > most_m**2:
+            if d > max_m**2:
                 continue
             free = True
             low = p
-            while low > 0 and x[i] - x[order[low - 1]] < most_m:
+            while low > 0 and x[i] - x[order[low - 1]] < max_m:
                 low -= 1
             for r in range(low, n):
                 k = order[r]
-                if x[k] - x[j] > most_m:
+                if x[k] - x[j] > max_m:
                     break
                 if (
                     k not in (i, j)
@@ -261,7 +263,7 @@ def _near_pairs(x: Floats, y: Floats, most_m: float) -> tuple[Integers, Integers
 def _crossing(  # noqa: PLR0917
     x: Floats, y: Floats, a: Integers, b: Integers, one: Integers, other: Integers
 ) -> NDArray[np.bool_]:
-    """Which of the pairs (a, b) would cut through a main road."""
+    """Return which of the pairs (a, b) would cut through a main road."""
     cut = np.zeros(len(a), dtype=np.bool_)
     for k in range(len(a)):
         i, j = a[k], b[k]
@@ -282,7 +284,7 @@ def _crossing(  # noqa: PLR0917
 
 
 def _wet(plan: Plan, x: Floats, y: Floats, a: Integers, b: Integers) -> NDArray[np.bool_]:
-    """Which pairs would cross or touch water."""
+    """Return which pairs would cross or touch water."""
     wet = plan.east_bank(x[a], y[a]) != plan.east_bank(x[b], y[b])
     for share in (0.2, 0.35, 0.5, 0.65, 0.8):
         wet |= plan.in_water(x[a] + share * (x[b] - x[a]), y[a] + share * (y[b] - y[a]))
@@ -292,7 +294,7 @@ def _wet(plan: Plan, x: Floats, y: Floats, a: Integers, b: Integers) -> NDArray[
 def _connected(
     n: int, main: tuple[Integers, Integers, NDArray[np.int8]], local: tuple[Integers, Integers], wanted: NDArray[np.bool_]
 ) -> tuple[Integers, Integers, NDArray[np.int8]]:
-    """Main roads, wanted local streets, and those unwanted ones without which a quarter would be cut off."""
+    """Join main roads, wanted local streets, and those unwanted ones without which a quarter would be cut off."""
     one, other = np.r_[main[0], local[0][wanted]], np.r_[main[1], local[1][wanted]]
     spare_one, spare_other = local[0][~wanted], local[1][~wanted]
     needed = _joining(n, one, other, spare_one, spare_other)
@@ -302,25 +304,14 @@ def _connected(
     return one, other, klass
 
 
-@njit(cache=True)
 def _joining(n: int, one: Integers, other: Integers, spare_one: Integers, spare_other: Integers) -> NDArray[np.bool_]:
-    group = np.arange(n)
-    needed = np.zeros(len(spare_one), dtype=np.bool_)
-    for k in range(len(one) + len(spare_one)):
-        spare = k - len(one)
-        a = one[k] if spare < 0 else spare_one[spare]
-        b = other[k] if spare < 0 else spare_other[spare]
-        while group[a] != a:
-            group[a] = group[group[a]]
-            a = group[a]
-        while group[b] != b:
-            group[b] = group[group[b]]
-            b = group[b]
-        if a != b:
-            group[a] = b
-            if spare >= 0:
-                needed[spare] = True
-    return needed
+    """Choose the spare streets, earlier ones first, that join parts of the network: those of its minimum spanning tree."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    weight = np.r_[np.full(len(one), 1e-6), np.arange(1.0, len(spare_one) + 1)]
+    streets = coo_array((weight, (np.r_[one, spare_one], np.r_[other, spare_other])), shape=(n, n))
+    return np.isin(weight[len(one) :], minimum_spanning_tree(streets.tocsr()).data)
 
 
 def _largest_part(drawing: Drawing) -> Drawing:

@@ -1,4 +1,4 @@
-"""Tony-900: skaters leave the middle of a car park of 900 m radius in straight lines, as in the thesis that made them."""
+"""Make Tony-900: skaters leave the middle of a car park of 900 m radius in straight lines, as in the thesis."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from murmurate.demo.draws import SKATERS, uniforms
 from murmurate.spaces.plane import Plane
 
 CAR_PARK = Plane(44.0, -30.0)
-"""The public origin, at sea like the city."""
-RADIUS_M, SPEED_M_PER_S, INTERVAL_S = 900.0, 5.0, 15
-STEP_M = SPEED_M_PER_S * INTERVAL_S
+"""Public origin, at sea like the city."""
+RADIUS_M, INTERVAL_S, STEP_M = 900.0, 15, 75.0
+"""Radius of the car park, seconds between points, and metres skated in them at 5 m/s; from the thesis."""
 START_US = 1_746_403_200_000_000
-"""2025-05-05 00:00 UTC: all leave at once."""
+"""Time at which all leave, in microseconds since 1970: 2025-05-05 00:00 UTC."""
 
 
 @dataclass(frozen=True, eq=False)
 class Skaters:
-    """The same traces in exact metres: skater k is points offsets[k]:offsets[k + 1]."""
+    """Traces in exact metres: skater k is points offsets[k]:offsets[k + 1]."""
 
     offsets: Integers
     x_m: Floats
@@ -31,7 +31,7 @@ class Skaters:
 
 
 def skate(*, skaters: int = 1000, seed: int = 1) -> Skaters:
-    """Positions every 15 s while nearer than 900 m to the start, and the first that is not.
+    """Return the positions of `skaters` every 15 s while nearer than 900 m to the start, and the first that is not.
 
     Positions are added up step by step in floating point, so after twelve steps of 75 m some skaters stand a rounding
     error short of 900 m and get a fourteenth point; the published figures need exactly this.
@@ -51,7 +51,7 @@ def skate(*, skaters: int = 1000, seed: int = 1) -> Skaters:
 
 
 def tony900(*, skaters: int = 1000, seed: int = 1) -> Trips:
-    """Tony-900 as trips in degrees around a public origin; `trips.space` gives the exact metres back.
+    """Make Tony-900 with this many `skaters` as trips in degrees; `trips.space` gives the exact metres back.
 
     >>> trips = tony900(skaters=50)
     >>> trips.n_trips, sorted({int(n) for n in np.diff(trips.offsets)})

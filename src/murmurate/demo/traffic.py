@@ -1,4 +1,4 @@
-"""Travel times that change with the hour, and quickest ways through them."""
+"""Compute travel times that change with the hour, and the quickest routes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from murmurate.demo.draws import NETWORK, uniforms
 from murmurate.spaces.road.routing import Graph, settle, workspace
 
 FREE, MORNING, DAYTIME, EVENING = range(4)
-"""Four states of the streets."""
+"""States of the streets."""
 
 SLOWER = np.array(
     [
@@ -21,21 +21,21 @@ SLOWER = np.array(
         [1.0, 1.90, 1.80, 1.70, 1.40, 1.15],
     ]
 )
-"""How much longer a link takes, by state and functional class."""
+"""[state, functional class] factor on the driving time in free traffic. Set by hand."""
 
 WAIT_S = np.array([0.0, 1.0, 5.0, 5.0, 4.0, 3.0])
-"""Mean wait at the end of a link, by class, in free traffic."""
+"""[functional class] mean wait at the end of a link in free traffic, in seconds. Set by hand."""
 
 QUICK, DIRECT = range(2)
-"""Two tastes: the quickest way, and the one that avoids detours."""
+"""Tastes in routes: the quickest one, and the one that avoids detours."""
 
 DETOUR_AVERSION = 0.35
-"""Seconds that a driver who avoids detours would spend to save ten metres, as a share of the drive itself."""
+"""Seconds that a driver who avoids detours spends to save ten metres. Set by hand."""
 
 
 @njit(cache=True)
 def state_of(second_of_day: int, weekday: int) -> int:
-    """The state of the streets at a local time; weekday 0 is Monday."""
+    """Return the state of the streets at a local time; weekday 0 is Monday."""
     hour = second_of_day / 3600.0
     if hour < 6.25 or hour >= 21.0:
         return FREE
@@ -51,9 +51,9 @@ def state_of(second_of_day: int, weekday: int) -> int:
 def link_times(
     length_m: NDArray[np.float64], speed_kmh: NDArray[np.float64], road_class: NDArray[np.int8], *, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Integers]:
-    """(drive seconds, mean wait seconds) by state and link, and whole milliseconds felt by state and taste.
+    """Return drive and mean wait in seconds by state and link, and costs in whole milliseconds by state and taste.
 
-    Every link has a secret factor of its own: nobody who knows class and speed alone can tell the times exactly.
+    Every link has a random factor of its own, so that class and speed alone do not give the times exactly.
     """
     own = 0.9 + 0.25 * uniforms(seed, NETWORK, 70, len(length_m))
     free = length_m * 3.6 / speed_kmh * own
@@ -61,23 +61,23 @@ def link_times(
     wait = np.repeat(WAIT_S[road_class][None, :], 4, axis=0) * np.sqrt(SLOWER[:, road_class])
     quick = drive + wait
     direct = quick + DETOUR_AVERSION * length_m[None, :] / 10
-    # Whole numbers, so that two machines never disagree about which of two ways is the shorter one.
+    # Whole numbers, so that two machines never disagree about which of two routes is shorter.
     return drive, wait, np.rint(np.stack([quick, direct], axis=1) * 1000).astype(np.int64)
 
 
 def towards(link_from: Integers, link_to: Integers, n_nodes: int, time_ms: Integers) -> Graph:
-    """The streets as seen from a destination: routing on them from it finds everybody's way towards it."""
+    """Return the reversed graph: a shortest-path tree from a destination gives the routes towards it."""
     order = np.argsort(link_to, kind="stable").astype(np.int64)
     offsets = np.r_[0, np.cumsum(np.bincount(link_to, minlength=n_nodes))].astype(np.int64)
     return Graph(offsets, order, np.array(link_from), time_ms.astype(np.float64), np.zeros(len(link_from)))
 
 
-_room = njit(cache=True)(workspace)
+_workspace = njit(cache=True)(workspace)
 
 
 @njit(cache=True, nogil=True)
 def tree_towards(streets: Graph, target: int) -> tuple[Integers, NDArray[np.float64]]:
-    """For every node the link to take next towards the target (-1 at it), and the milliseconds left."""
-    room = _room(len(streets.offsets) - 1)
-    settle(streets, target, np.int64(-1), np.inf, *room)
-    return room[2], room[0]
+    """Return, for every node, the link to take next towards the target (-1 at it), and the remaining milliseconds."""
+    arrays = _workspace(len(streets.offsets) - 1)
+    settle(streets, target, np.int64(-1), np.inf, *arrays)
+    return arrays[2], arrays[0]

@@ -1,4 +1,4 @@
-"""What people mean to do, day by day: where to go next and when to leave for it."""
+"""Plan the days of people: where to go next and when to leave for it."""
 
 from __future__ import annotations
 
@@ -36,21 +36,33 @@ from murmurate.demo.people import (
 State = NDArray[np.uint64]
 
 PURPOSES = ("home", "work", "school", "shop", "food", "night", "park", "leisure", "visit", "escort", "delivery")
+"""Purposes of trips, as the truth names them."""
 TO_HOME, TO_WORK, TO_SCHOOL, TO_SHOP, TO_FOOD, TO_NIGHT, TO_PARK, TO_LEISURE, TO_VISIT, TO_ESCORT, TO_DELIVERY = range(11)
+"""Positions in `PURPOSES`."""
 
-MOST_A_DAY = 24
+MAX_LINES = 24
+"""Size of a diary: no day has more trips (a courier's has up to 18)."""
 CUSTOMERS = 16
+"""Customers of one courier. Set by hand."""
 
-# Favourites in the order of people.FAVOURITE_LABELS, with their purposes and how long people stay (minutes).
 _SHOP, _FOOD, _NIGHT, _PARK, _LEISURE, _FRIEND = range(6)
+"""Kinds of favourite places, in the order of `people.FAVOURITE_LABELS`."""
 _PURPOSE = np.array([TO_SHOP, TO_FOOD, TO_NIGHT, TO_PARK, TO_LEISURE, TO_VISIT])
+"""[kind] purpose of a trip there."""
 _STAY = np.array([34.0, 65.0, 165.0, 80.0, 95.0, 130.0])
+"""[kind] mean stay in minutes. Set by hand."""
 _LOYALTY = np.array([0.66, 0.90, 1.0])
+"""Cumulative probabilities of the first, second and third favourite. Set by hand."""
 _SATURDAY = np.cumsum(np.array([0.46, 0.12, 0.0, 0.15, 0.15, 0.12]))
+"""Cumulative probabilities of the kinds, for an outing on a Saturday. Set by hand."""
 _SUNDAY = np.cumsum(np.array([0.05, 0.18, 0.0, 0.37, 0.13, 0.27]))
+"""The same for a Sunday."""
 _FREE_WEEKDAY = np.cumsum(np.array([0.48, 0.08, 0.0, 0.24, 0.10, 0.10]))
+"""The same for a weekday without work."""
 _EVENING = np.cumsum(np.array([0.0, 0.14, 0.44, 0.0, 0.27, 0.15]))
+"""The same for an evening."""
 _EVENINGS_OUT = np.array([0.12, 0.13, 0.15, 0.19, 0.40, 0.44, 0.10])
+"""[weekday, 0 is Monday] probability of going out in the evening. Set by hand."""
 
 
 class Diary(NamedTuple):
@@ -65,7 +77,7 @@ class Diary(NamedTuple):
 
 
 class Today(NamedTuple):
-    """What a day's plans are made from."""
+    """Inputs of one day's plan."""
 
     state: State
     row: Integers
@@ -83,21 +95,21 @@ class Today(NamedTuple):
 
 @njit(cache=True)
 def blank_diary() -> Diary:
-    """An empty diary, used again for every day."""
-    size = MOST_A_DAY
-    return Diary(np.empty(size), np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    """Return an empty diary, reused for every day."""
+    place, purpose = np.empty(MAX_LINES, dtype=np.int64), np.empty(MAX_LINES, dtype=np.int64)
+    return Diary(np.empty(MAX_LINES), place, purpose, np.zeros(1, dtype=np.int64))
 
 
 @njit(cache=True)
 def today_of(seed: int, person: int, day: int, row: Integers, around: tuple[float, Integers, int, int]) -> Today:
-    """The day of a person; `around` is (minutes to the main place, tables for lunch near it, first business, places)."""
+    """Gather the inputs of a day; `around` is (minutes to the main place, tables for lunch near it, first business, places)."""
     state = stream(seed, DAYS, person, day)
     return Today(state, row, day, day * 1440.0, day % 7, around[0], around[1], around[2], around[3])
 
 
 @njit(cache=True)
 def plan_day(today: Today, diary: Diary) -> None:
-    """Write down where to go today and when to leave for it."""
+    """Write into the diary where to go today and when to leave for it."""
     diary.lines[0] = 0
     row, state = today.row, today.state
     life = row[LIFE]
@@ -143,7 +155,7 @@ def _stay(today: Today, which: int) -> float:
 
 @njit(cache=True)
 def _working(today: Today, diary: Diary) -> float:
-    """Office, school or university: there, perhaps out for lunch, back, perhaps with an errand on the way."""
+    """Plan a day at office, school or university: perhaps lunch elsewhere, perhaps an errand before going home."""
     row, state = today.row, today.state
     life = row[LIFE]
     what = TO_WORK if life == OFFICE else TO_SCHOOL
@@ -171,7 +183,7 @@ def _working(today: Today, diary: Diary) -> float:
 
 @njit(cache=True)
 def _parent(today: Today, diary: Diary) -> float:
-    """School run, part-time work, school run, and often the park or the shops with the child."""
+    """Plan a school run, part-time work, a school run, and often the park or the shops with the child."""
     row, state = today.row, today.state
     _go(diary, today.start + 462 + 5 * bell(state), row[CHILD_AT], TO_ESCORT)
     out = today.start + 885
@@ -195,7 +207,7 @@ def _parent(today: Today, diary: Diary) -> float:
 
 @njit(cache=True)
 def _rounds(today: Today, diary: Diary) -> float:
-    """A courier: the depot, eight to thirteen of the businesses that are his customers, the depot, home."""
+    """Plan a courier's day: the depot, eight to thirteen of the businesses that are his customers, the depot, home."""
     row, state = today.row, today.state
     when = today.start + row[START_MIN] - today.commute_min + 5 * bell(state)
     _go(diary, when, row[MAIN_AT], TO_WORK)
@@ -211,7 +223,7 @@ def _rounds(today: Today, diary: Diary) -> float:
 
 @njit(cache=True)
 def _shift_day(today: Today, diary: Diary, free: bool) -> None:
-    """Early, late and night shifts in turn; three days off in eight that wander through the week."""
+    """Plan early, late and night shifts in turn, with three days off in eight."""
     row, state = today.row, today.state
     turn = ((today.day + row[PHASE]) // 8) % 3
     if free or (today.day + row[PHASE]) % 8 >= 5:
@@ -230,7 +242,7 @@ def _shift_day(today: Today, diary: Diary, free: bool) -> None:
 
 @njit(cache=True)
 def _night_day(today: Today, diary: Diary, free: bool) -> None:
-    """Sleeps by day, goes out in the afternoon, works while the others sleep."""
+    """Plan the day of a night worker, who goes out in the afternoon."""
     row, state = today.row, today.state
     _errands(today, diary, today.start + 900 + 40 * bell(state), 1 if uniform(state) < 0.55 else 0, _FREE_WEEKDAY)
     if free or (today.day + row[PHASE]) % 7 >= 5:
@@ -242,7 +254,7 @@ def _night_day(today: Today, diary: Diary, free: bool) -> None:
 
 @njit(cache=True)
 def _host_day(today: Today, diary: Diary, free: bool) -> None:
-    """Keeps a night place open from Wednesday to Sunday."""
+    """Plan the day of a host, who works from Wednesday to Sunday."""
     row, state = today.row, today.state
     works = today.weekday >= 2 and not free
     _errands(today, diary, today.start + 780, 1 if works else 2, _FREE_WEEKDAY)
@@ -255,7 +267,7 @@ def _host_day(today: Today, diary: Diary, free: bool) -> None:
 
 @njit(cache=True)
 def _errands(today: Today, diary: Diary, when: float, outings: int, kinds: Floats) -> None:
-    """Some outings one after the other, with or without going home in between."""
+    """Plan some outings one after the other, with or without going home in between."""
     for outing in range(outings):
         which = choose(today.state, kinds)
         _go(diary, when, _favourite(today, which), _PURPOSE[which])
@@ -276,7 +288,7 @@ def _weekend(today: Today, diary: Diary) -> None:
 
 @njit(cache=True)
 def _evening(today: Today, diary: Diary, home_at: float) -> None:
-    """Out again or not: Fridays and Saturdays often, Sundays rarely, some people always more than others."""
+    """Plan an evening out or none: Fridays and Saturdays often, Sundays rarely, some people more than others."""
     chance = _EVENINGS_OUT[today.weekday] * today.row[OUTGOING] / 100.0
     life = today.row[LIFE]
     if life in (PUPIL, AT_HOME, PARENT):

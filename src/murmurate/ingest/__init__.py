@@ -1,1 +1,1 @@
-"""From files and frames to validated trips: read, clean, segment, discretise."""
+"""Read files and frames into validated trips; clean, segment and discretise them."""

@@ -1,4 +1,4 @@
-"""Sorts runs of any order by person with bounded memory: buckets by a hash of the name, spilled to private files."""
+"""Group runs by person with bounded memory: buckets by a hash of the name, spilled to private files."""
 
 from __future__ import annotations
 
@@ -34,10 +34,6 @@ class PartsFolder:
             points.write_ipc(self.path / f"{name}.points", compression="uncompressed")
             names.write_ipc(self.path / f"{name}.runs", compression="uncompressed")
 
-    def read(self, name: str) -> Runs:
-        """What was kept under a name."""
-        return read_runs(self.path, name)
-
     def forget(self, name: str) -> None:
         """Delete what was kept under a name."""
         (self.path / f"{name}.points").unlink(missing_ok=True)
@@ -53,7 +49,7 @@ def read_runs(folder: Path, name: str) -> Runs:
 
 
 class Buckets:
-    """Takes runs in any order; gives back, bucket by bucket, all runs of some people."""
+    """Takes runs in any order and returns, bucket by bucket, all runs of some people."""
 
     def __init__(self, count: int, hold_points: int, work_dir: str | Path | None) -> None:
         self.count = count
@@ -78,9 +74,9 @@ class Buckets:
             self._spill()
 
     def __iter__(self) -> Iterator[Runs]:
-        """The buckets that have anything in them, once; each is forgotten as the next is asked for."""
+        """Yield the buckets that hold anything, once; each is deleted when the next is taken."""
         for k in range(self.count):
-            spilled = [self.folder.read(name) for name in self._spills[k]] if self.folder else []
+            spilled = [read_runs(self.folder.path, name) for name in self._spills[k]] if self.folder else []
             parts = [*spilled, *self._held[k]]
             self._held[k] = []
             if parts:

@@ -1,4 +1,4 @@
-"""Public holidays by rule, for the few calendars whose rules are short enough to state and check.
+"""Compute public holidays by rule, for the few calendars whose rules are short enough to state and check.
 
 US         federal holidays since 1971, moved to Friday or Monday as observed
 FI, PT, HU national public holidays since 1990; Portugal without the four suspended from 2013 to 2015
@@ -15,10 +15,11 @@ from datetime import date, timedelta
 from murmurate.core.parameters import one_of
 
 MONDAY, THURSDAY, SATURDAY, SUNDAY = 0, 3, 5, 6
+"""Weekdays as `date.weekday` numbers them."""
 
 
 def holidays_between(calendar: str, first: date, last: date) -> frozenset[date]:
-    """The holidays of a named calendar from `first` to `last`, both included.
+    """Return the holidays of a named calendar from `first` to `last`, both included.
 
     >>> sorted(holidays_between("US", date(2008, 5, 1), date(2008, 7, 31)))
     [datetime.date(2008, 5, 26), datetime.date(2008, 7, 4)]
@@ -77,10 +78,11 @@ CALENDARS: dict[str, Callable[[int], Iterator[date]]] = {
     "HU": _hungary,
     "CN_fixed": _china_fixed,
 }
+"""Calendars by the name a user types."""
 
 
 def easter(year: int) -> date:
-    """Easter Sunday of the Gregorian calendar (the anonymous algorithm of 1876).
+    """Return Easter Sunday of the Gregorian calendar (the anonymous algorithm of 1876).
 
     >>> easter(2024)
     datetime.date(2024, 3, 31)

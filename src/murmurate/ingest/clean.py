@@ -1,4 +1,4 @@
-"""Points that cannot be right, taken out one reason at a time; each step also tells the custodian how many."""
+"""Remove points that cannot be right, one reason at a time; each step also counts them for the custodian."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from murmurate.core.parameters import one_of, positive
 from murmurate.core.space import Floats, Integers, Space
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
-from murmurate.ingest.removed import Removed, difference
+from murmurate.ingest.pipeline import Removed, difference
 from murmurate.spaces.sphere import step_m
 
 What = Literal["points", "trips"]
 
 
 def drop_outside(trips: Trips, *, space: Space, remove: What = "points") -> tuple[Trips, Removed]:
-    """Leave out points outside the public space (its box or reach), or every trip that has one."""
+    """Leave out points outside the public `space` (its box or reach), or with `remove="trips"` every trip that has one."""
     return _keep("drop_outside", trips, space.locate(trips.lat, trips.lng) >= 0, remove, "outside the public space")
 
 
 def drop_fast(trips: Trips, *, max_speed_kmh: float = 150.0, remove: What = "points") -> tuple[Trips, Removed]:
     """Leave out points reached at `max_speed_kmh` or more from the last point kept, or every trip with such a step.
 
-    A trip's first point is always kept. Two places at one time are an impossible speed; one place twice is not.
+    `remove="trips"` does the latter. A trip's first point is always kept. Two places at one time are an impossible speed;
+    one place twice is not.
     """
     positive("max_speed_kmh", max_speed_kmh)
     good = _plausible(trips.offsets, trips.time_us, trips.lat, trips.lng, max_speed_kmh / 3.6e6, remove == "points")
@@ -35,20 +36,20 @@ def drop_fast(trips: Trips, *, max_speed_kmh: float = 150.0, remove: What = "poi
 
 
 def drop_duplicates(trips: Trips) -> tuple[Trips, Removed]:
-    """Of points of one trip at the same time and place, leave out all but the first."""
+    """Leave out points of one trip at the same time and place, except the first."""
     place = [name for name in ("lat", "lng", "cell", "link") if name in trips.columns]
     return _keep("drop_duplicates", trips, _first_of(trips, [*place, "datetime"]), "points", "the same time and place again")
 
 
 def drop_simultaneous(trips: Trips) -> tuple[Trips, Removed]:
-    """Of points of one trip at the same time, leave out all but the first: nobody is in two places at once."""
+    """Leave out points of one trip at the same time, except the first: nobody is in two places at once."""
     return _keep("drop_simultaneous", trips, _first_of(trips, ["datetime"]), "points", "another place at the same time")
 
 
 def drop_reversals(table: pl.DataFrame) -> tuple[pl.DataFrame, Removed]:
     """Leave out rows, in the order they were recorded, whose time lies before one already seen in their trip.
 
-    `Trips` sort by time and so cannot tell a clock that jumped back: this step reads the table (`uid, tid, datetime`)
+    `Trips` sort by time and so cannot show a clock that jumped back: this step reads the table (`uid, tid, datetime`)
     before it becomes trips. Use it where the order of recording is to be trusted more than the clock.
     """
     missing = [name for name in ("uid", "tid", "datetime") if name not in table.columns]
@@ -60,7 +61,7 @@ def drop_reversals(table: pl.DataFrame) -> tuple[pl.DataFrame, Removed]:
 
 
 def _keep(step: str, trips: Trips, good: NDArray[np.bool_], remove: What, why: str) -> tuple[Trips, Removed]:
-    """The trips without the points that are not good, or without the trips that have any."""
+    """Remove the points that are not good, or the trips that have any."""
     one_of("remove", remove, ("points", "trips"))
     if remove == "trips" and trips.n_trips:
         good = np.repeat(np.logical_and.reduceat(good, trips.offsets[:-1]), np.diff(trips.offsets))
@@ -69,18 +70,18 @@ def _keep(step: str, trips: Trips, good: NDArray[np.bool_], remove: What, why: s
 
 
 def _first_of(trips: Trips, columns: list[str]) -> NDArray[np.bool_]:
-    """Where a point is the first of its trip with these values."""
+    """Return where a point is the first of its trip with these values."""
     if not trips.has_time:
         raise InputError(f"points at the same time need a datetime; these trips have {', '.join(trips.columns)}.")
-    marked = trips.table.select(columns).with_columns(trip=trips.point_trip)
-    return marked.select(pl.struct("trip", *columns).is_first_distinct()).to_series().to_numpy()
+    numbered = trips.table.select(columns).with_columns(trip=trips.point_trip)
+    return numbered.select(pl.struct("trip", *columns).is_first_distinct()).to_series().to_numpy()
 
 
 @njit(cache=True, nogil=True)
 def _plausible(  # noqa: PLR0917
     offsets: Integers, time_us: Integers, lat: Floats, lng: Floats, limit_m_per_us: float, from_last_good: bool
 ) -> NDArray[np.bool_]:
-    """Where a point is reached below the limit, from the last such point or else from the point before."""
+    """Return where a point is reached below the limit, from the last such point or else from the point before."""
     good = np.ones(len(lat), np.bool_)
     for trip in range(len(offsets) - 1):
         last = offsets[trip]

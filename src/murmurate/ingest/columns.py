@@ -1,4 +1,4 @@
-"""Which column of a file is which: names recognised whatever their case, and overrides."""
+"""Recognise the columns of a file by their names, in any case, with overrides."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
     "cell": (("cell",), ("cell_id",)),
     "link": (("link",), ("link_id",)),
 }
-"""Names of each canonical column, surest first: a surer name beats a vaguer one, two equally sure ones are ambiguous."""
+"""Names of each canonical column by tier: an earlier tier wins over later ones, two names of one tier are ambiguous."""
 
 
 def check_overrides(overrides: Mapping[str, str | None] | None) -> dict[str, str | None]:
-    """The overrides as a dict; canonical names nobody knows are refused."""
+    """Return the overrides as a dict; unknown canonical names are refused."""
     given = dict(overrides or {})
     for name, column in given.items():
         if name not in NAMES:
@@ -34,7 +34,7 @@ def check_overrides(overrides: Mapping[str, str | None] | None) -> dict[str, str
 
 
 def recognise(names: Sequence[str], overrides: Mapping[str, str | None]) -> tuple[dict[str, str], list[str]]:
-    """Canonical name -> name in the file, and everything that is missing or ambiguous.
+    """Return canonical name -> name in the file, and everything that is missing or ambiguous.
 
     >>> recognise(["user_id", "Timestamp", "latitude", "lon"], {})[0]
     {'uid': 'user_id', 'datetime': 'Timestamp', 'lat': 'latitude', 'lng': 'lon'}
@@ -77,7 +77,7 @@ def _take_override(
 
 
 def _settle_overlaps(found: dict[str, str], overrides: Mapping[str, str | None]) -> None:
-    """A full time beats weekday and hour, coordinates beat a geometry, unless the caller named both."""
+    """Drop weekday and hour beside a full time, and a geometry beside coordinates, unless the caller named both."""
     if "datetime" in found:
         for name in ("weekday", "hour"):
             if name not in overrides:
@@ -97,10 +97,8 @@ def _missing(found: Mapping[str, str]) -> list[str]:
             hint = f" (if each trip is a person of its own, say columns={{'uid': {found['tid']!r}}})"
         missing.append(f"who moved (uid, user_id, user, taxi_id){hint}")
     if not ({"geometry", "cell", "link"} & set(found)):
-        missing += [f"{name} ({words})" for name, words in _PLACES.items() if name not in found]
+        places = {"lat": "latitude, y, or a geometry", "lng": "lon, longitude, x, or a geometry"}
+        missing += [f"{name} ({words})" for name, words in places.items() if name not in found]
     elif "geometry" not in found and ("lat" in found) != ("lng" in found):
         missing.append("lng, beside lat" if "lat" in found else "lat, beside lng")
     return missing
-
-
-_PLACES = {"lat": "latitude, y, or a geometry", "lng": "lon, longitude, x, or a geometry"}

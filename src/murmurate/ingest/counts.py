@@ -1,4 +1,4 @@
-"""What reading met and how it was dealt with: counts for the custodian, never for a release."""
+"""Count what reading sorted, repaired or left out: for the custodian, never for a release."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ class ReadReport:
             self.rows_left_out[reason] = self.rows_left_out.get(reason, 0) + rows
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return asdict(self)

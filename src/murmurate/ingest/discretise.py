@@ -1,9 +1,8 @@
-"""From points to visited cells: minute slots, filled gaps, merged repeats, the hour of a trip."""
+"""Turn points into visited cells: minute slots, filled gaps, merged repeats, the hour of a trip."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,20 +12,21 @@ from murmurate.core.parameters import positive, whole
 from murmurate.core.space import Integers
 from murmurate.core.trips import TIME, Trips
 from murmurate.errors import InputError, ParameterError
-from murmurate.ingest.removed import Removed, difference
+from murmurate.ingest.pipeline import Removed, difference
 from murmurate.spaces.grid import Grid
 
-SECOND_US = 1_000_000
-HOUR_US = 3600 * SECOND_US
+SECOND_US, HOUR_US = 1_000_000, 3_600_000_000
+"""Microseconds in a second and in an hour."""
 
 
 def to_cells(
     trips: Trips, grid: Grid, *, slot_s: int | None = 60, fill_gaps_under_s: int = 300, min_visits: int = 2, hour: bool = False
 ) -> Trips:
-    """Sequences of visited cells: one row a visit, `datetime` of entry, `hour` of the whole trip where asked.
+    """Return sequences of visited cells: one row a visit, `datetime` of entry, and with `hour` that of the whole trip.
 
-    Timed points are gathered in slots (the most frequent cell of each), gaps are filled, repeats merged and trips of
-    fewer than `min_visits` dropped; with `slot_s=None`, or without times, every point is a visit. Trips that carry
+    Timed points are gathered in slots of `slot_s` seconds (the most frequent cell of each), gaps under `fill_gaps_under_s`
+    are filled, repeats merged and trips of fewer than `min_visits` dropped; with `slot_s=None`, or without times, every
+    point is a visit. Trips that carry
     cells of this grid already only have repeats merged.
 
     >>> import datetime as dt
@@ -98,7 +98,7 @@ def visited_cells(
 
 
 def visit_hours(trips: Trips, visits: Visits, *, visit_s: int = 0) -> Integers:
-    """Local hour of day (0 to 23) of each kept trip: as `trip_hour` finds it, or its `hour` column where there is one."""
+    """Return the local hour of day (0 to 23) of each kept trip: its `hour` column, or else as `trip_hour` does."""
     if "hour" in trips.columns:
         return trips.table["hour"].gather(visits.point).cast(pl.Int64).to_numpy()
     if visits.start_us is None or visits.last_us is None:
@@ -108,13 +108,13 @@ def visit_hours(trips: Trips, visits: Visits, *, visit_s: int = 0) -> Integers:
 
 
 def _known_cells(trips: Trips, grid: Grid) -> Trips:
-    """Visits of cells the grid has; others lie outside the public box, as points may."""
+    """Return the visits of cells that the grid has; others lie outside the public box."""
     known = (trips.cell >= 0) & (trips.cell < grid.n_cells)
     return trips if known.all() else Trips(trips.table.filter(pl.Series(known)), grid, trips.time_zone)
 
 
 def locate(trips: Trips, *, grid: Grid) -> tuple[Trips, Removed]:
-    """Every point's cell; points outside the public box are left out."""
+    """Find every point's cell; points outside the public box are left out."""
     cell = grid.locate(trips.lat, trips.lng)
     inside = cell >= 0
     table = trips.table.with_columns(pl.Series("cell", cell)).drop("lat", "lng").filter(pl.Series(inside))
@@ -123,9 +123,10 @@ def locate(trips: Trips, *, grid: Grid) -> tuple[Trips, Removed]:
 
 
 def slots(trips: Trips, *, grid: Grid, slot_s: int = 60) -> tuple[Trips, Removed]:
-    """One row for each slot of time with a point in the box: its most frequent cell, the first seen where tied.
+    """Return one row for each slot of time with a point in the box: its most frequent cell, the first seen where tied.
 
-    `datetime` becomes the start of the slot; slots are counted from midnight UTC. Carried columns are left behind.
+    `datetime` becomes the start of the slot of `slot_s` seconds; slots are counted from midnight UTC. Carried columns are
+    dropped.
     """
     whole("slot_s", slot_s, at_most=86_400)
     if not trips.has_time:
@@ -137,13 +138,15 @@ def slots(trips: Trips, *, grid: Grid, slot_s: int = 60) -> tuple[Trips, Removed
 
 
 def fill_gaps(trips: Trips, *, slot_s: int = 60, under_s: int = 300) -> tuple[Trips, Removed]:
-    """Missing slots between two visits less than `under_s` apart get the cells on the straight line between them.
+    """Fill missing slots between two visits less than `under_s` apart with the cells on the straight line between them.
 
-    The line runs between rows and columns and is truncated to whole ones; longer gaps stay as they are.
+    Slots are `slot_s` seconds long. The line runs between rows and columns and is truncated to whole ones.
     """
     whole("slot_s", slot_s, at_most=86_400)
     positive("under_s", under_s, at_most=86_400)
-    grid = _grid_of(trips)
+    grid = trips.space
+    if not isinstance(grid, Grid):
+        raise ParameterError(f"cells of a grid are needed; the space of these trips is {grid!r}.")
     row, column = grid.row_column(trips.cell)
     slot = trips.time_us // (slot_s * SECOND_US)
     first, filled_slot, filled_row, filled_column = _interpolate(trips.offsets, slot, row, column, under_s / slot_s)
@@ -153,7 +156,7 @@ def fill_gaps(trips: Trips, *, slot_s: int = 60, under_s: int = 300) -> tuple[Tr
 
 
 def merge_repeats(trips: Trips) -> tuple[Trips, Removed]:
-    """Consecutive visits of one cell become one, with the time of the first."""
+    """Merge consecutive visits of one cell into one, with the time of the first."""
     cell = trips.cell
     new = np.ones(len(cell), dtype=bool)
     new[1:] = cell[1:] != cell[:-1]
@@ -173,13 +176,12 @@ def trip_hour(trips: Trips, *, visit_s: int = 0) -> tuple[Trips, Removed]:
     wall_us = wall.gather(trips.offsets[:-1]).to_physical().to_numpy()
     lasts_us = trips.time_us[trips.offsets[1:] - 1] - trips.time_us[trips.offsets[:-1]] + visit_s * SECOND_US
     hour = main_hour(wall_us, lasts_us)
-    return trips.with_columns({"hour": np.repeat(hour, np.diff(trips.offsets))}), Removed(
-        "trip_hour", 0, 0, "nothing is removed"
-    )
+    timed = trips.with_columns({"hour": np.repeat(hour, np.diff(trips.offsets))})
+    return timed, Removed("trip_hour", 0, 0, "nothing is removed")
 
 
 def main_hour(start_us: Integers, lasts_us: Integers) -> Integers:
-    """Hour of day (0 to 23) in which the larger part of each stretch of local time lies.
+    """Return the hour of day (0 to 23) in which the larger part of each local time interval lies.
 
     >>> minute = 60_000_000
     >>> main_hour(np.array([1078, 1078]) * minute, np.array([4, 12]) * minute)  # from 17:58 for 4 and 12 minutes
@@ -193,23 +195,15 @@ def main_hour(start_us: Integers, lasts_us: Integers) -> Integers:
 
 
 def _cell_trips(trips: Trips, point: Integers, time_us: Integers, cell: Integers, grid: Grid) -> Trips:
-    """Cell trips whose rows belong to the trips of these points."""
-    columns: dict[str, Any] = {
-        name: trips.table[name].gather(point) for name in ("uid", "tid", "hour") if name in trips.columns
-    }
-    columns["datetime"] = pl.Series(time_us).cast(TIME)
-    return Trips(pl.DataFrame({**columns, "cell": cell}), grid, trips.time_zone)
-
-
-def _grid_of(trips: Trips) -> Grid:
-    if not isinstance(trips.space, Grid):
-        raise ParameterError(f"cells of a grid are needed; the space of these trips is {trips.space!r}.")
-    return trips.space
+    """Make cell trips whose rows belong to the trips of these points."""
+    names = [name for name in ("uid", "tid", "hour") if name in trips.columns]
+    table = trips.table.select(names)[point].with_columns(pl.Series("datetime", time_us).cast(TIME), pl.Series("cell", cell))
+    return Trips(table, grid, trips.time_zone)
 
 
 @njit(cache=True, nogil=True)
 def _most_frequent(offsets: Integers, slot: Integers, cell: Integers) -> tuple[Integers, Integers, Integers]:
-    """For each trip and slot: a point of it, the slot, and its most frequent cell (first seen where tied)."""
+    """Return, for each trip and slot, a point of it, the slot, and its most frequent cell (first seen where tied)."""
     first, slots_, chosen = np.empty(len(slot), np.int64), np.empty(len(slot), np.int64), np.empty(len(slot), np.int64)
     n = 0
     for trip in range(len(offsets) - 1):
@@ -228,7 +222,7 @@ def _most_frequent(offsets: Integers, slot: Integers, cell: Integers) -> tuple[I
 
 @njit(cache=True, nogil=True)
 def _mode(cells: Integers) -> int:
-    """The most frequent of the cells that are not -1, the first seen where tied; -1 if there is none."""
+    """Return the most frequent of the cells that are not -1, the first seen where tied; -1 if there is none."""
     # A stable sort groups equal cells and keeps, in each group, the first seen in front: n log n even for a huge slot.
     order = np.argsort(cells, kind="mergesort")
     best, best_count, best_seen = -1, 0, 0
@@ -248,7 +242,7 @@ def _mode(cells: Integers) -> int:
 def _interpolate(
     offsets: Integers, slot: Integers, row: Integers, column: Integers, under_slots: float
 ) -> tuple[Integers, Integers, Integers, Integers]:
-    """Each row and the slots missing after it, where the next visit of the trip is under `under_slots` away."""
+    """Return each row and the slots missing after it, where the next visit of the trip is under `under_slots` away."""
     ahead = np.ones(len(slot), np.int64)
     for trip in range(len(offsets) - 1):
         for i in range(offsets[trip], offsets[trip + 1] - 1):
@@ -272,7 +266,7 @@ def _interpolate(
 
 @njit(cache=True, nogil=True)
 def _merged(offsets: Integers, cell: Integers, min_visits: int) -> tuple[Integers, Integers, Integers]:
-    """Cells with repeats merged, offsets and positions of the trips that have at least `min_visits` (and one) of them."""
+    """Merge repeats; return cells, offsets and positions of the trips that have at least `min_visits` (and one) of them."""
     cells = np.empty(len(cell), np.int64)
     ends, kept = np.empty(len(offsets), np.int64), np.empty(len(offsets), np.int64)
     size, n = 0, 0

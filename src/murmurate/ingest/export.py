@@ -1,10 +1,12 @@
-"""Trips back out, in the conventions other tools read."""
+"""Export trips in the conventions of other tools."""
 
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,12 @@ from murmurate.core.trips import Trips
 from murmurate.errors import InputError, MissingPart, OutputError
 
 _FORMULA = r"^[=+\-@\t\r]"
-"""How a text begins that a spreadsheet would run as a formula."""
+"""Pattern of text that a spreadsheet would run as a formula."""
 
 
 def to_pandas(trips: Trips) -> Any:
-    """A pandas frame with the canonical columns; times are UTC."""
-    _need("pandas")
-    import pandas as pd
-
+    """Return a pandas frame with the canonical columns; times are UTC."""
+    pd = _need("pandas")
     columns = {}
     for series in trips.table:
         values = series.cast(pl.String) if isinstance(series.dtype, (pl.Categorical, pl.Enum)) else series
@@ -35,7 +35,7 @@ def to_pandas(trips: Trips) -> Any:
 
 
 def to_skmob(trips: Trips) -> Any:
-    """A pandas frame as scikit-mobility's TrajDataFrame takes it: uid, tid, datetime (local, without zone), lat, lng."""
+    """Return a pandas frame as scikit-mobility's TrajDataFrame takes it: uid, tid, datetime (local, without zone), lat, lng."""
     _need_columns(trips, "datetime", "lat", "lng")
     frame = to_pandas(trips)
     frame["datetime"] = frame["datetime"].dt.tz_convert(trips.time_zone).dt.tz_localize(None)
@@ -44,36 +44,37 @@ def to_skmob(trips: Trips) -> Any:
 
 
 def to_trackintel(trips: Trips) -> Any:
-    """Positionfixes as trackintel has them: user_id, tracked_at, geom in EPSG:4326; the trip stays as trip_id."""
-    _need_columns(trips, "datetime", "lat", "lng")
-    geopandas = _need("geopandas")
-    frame = to_pandas(trips).rename(columns={"uid": "user_id", "tid": "trip_id", "datetime": "tracked_at"})
-    places = geopandas.points_from_xy(frame.pop("lng"), frame.pop("lat"))
-    fixes = geopandas.GeoDataFrame(frame, geometry=places, crs="EPSG:4326").rename_geometry("geom")
+    """Return positionfixes as trackintel has them: user_id, tracked_at, geom in EPSG:4326; the trip stays as trip_id."""
+    names = {"uid": "user_id", "tid": "trip_id", "datetime": "tracked_at"}
+    fixes = _geopandas(trips).rename(columns=names).rename_geometry("geom")
     fixes.index.name = "id"
     return fixes
 
 
 def to_movingpandas(trips: Trips) -> Any:
-    """A MovingPandas TrajectoryCollection; a trajectory is a trip, its object the person."""
-    _need_columns(trips, "datetime", "lat", "lng")
-    geopandas = _need("geopandas")
+    """Return a MovingPandas TrajectoryCollection; a trajectory is a trip, its object the person."""
     movingpandas = _need("movingpandas")
-    frame = to_pandas(trips)
-    frame["traj_id"] = frame["uid"].astype(str) + "/" + frame["tid"].astype(str)
-    places = geopandas.points_from_xy(frame.pop("lng"), frame.pop("lat"))
-    points = geopandas.GeoDataFrame(frame, geometry=places, crs="EPSG:4326")
+    points = _geopandas(trips)
+    points["traj_id"] = points["uid"].astype(str) + "/" + points["tid"].astype(str)
     points["datetime"] = points["datetime"].dt.tz_localize(None)
     return movingpandas.TrajectoryCollection(points, traj_id_col="traj_id", obj_id_col="uid", t="datetime")
 
 
+def _geopandas(trips: Trips) -> Any:
+    _need_columns(trips, "datetime", "lat", "lng")
+    geopandas = _need("geopandas")
+    frame = to_pandas(trips)
+    places = geopandas.points_from_xy(frame.pop("lng"), frame.pop("lat"))
+    return geopandas.GeoDataFrame(frame, geometry=places, crs="EPSG:4326")
+
+
 def write_parquet(trips: Trips, path: str | Path) -> None:
-    """One Parquet file with the canonical columns, written whole or not at all."""
+    """Write one Parquet file with the canonical columns to `path`, whole or not at all."""
     _write(Path(path), trips.table.write_parquet)
 
 
 def write_csv(trips: Trips, path: str | Path) -> None:
-    """One CSV file written as data: times in ISO 8601 UTC, and no text that a spreadsheet would run as a formula."""
+    """Write one CSV file to `path`: times in ISO 8601 UTC, and no text that a spreadsheet would run as a formula."""
     table = trips.table.with_columns(
         _inert(series.cast(pl.String))
         for series in trips.table
@@ -86,7 +87,7 @@ def write_csv(trips: Trips, path: str | Path) -> None:
 
 
 def _inert(text: pl.Series) -> pl.Series:
-    """A quote before what would be a formula; spreadsheets then show it as text."""
+    """Put a quote before what would be a formula; spreadsheets then show it as text."""
     risky = text.str.contains(_FORMULA)
     return text if not risky.any() else pl.Series(text.name, ("'" + text).to_list()).zip_with(risky.fill_null(False), text)
 
@@ -109,9 +110,6 @@ def _write(path: Path, write: Any) -> None:
 
 
 def _need(package: str) -> Any:
-    import importlib
-    import warnings
-
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # MovingPandas warns of its own optional parts

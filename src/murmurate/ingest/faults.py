@@ -1,4 +1,4 @@
-"""Everything wrong with an input, gathered while it is read and raised at once."""
+"""Collect everything wrong with an input while it is read, and raise it at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from murmurate.errors import Fault, InputError, MurmurateError
 
 FIRST_ROWS = 5
-"""How many row numbers a message names."""
+"""Row numbers that a message names at most. Set by hand."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Faults:
         self.remedies.clear()
 
     def add(self, reason: str, *, file: str | None = None, column: str | None = None, remedy: str | None = None) -> None:
-        """A fault of a whole file or column."""
+        """Add a fault of a whole file or column."""
         self._groups.setdefault((file, column, reason), _Group())
         if remedy and remedy not in self.remedies:
             self.remedies.append(remedy)
@@ -72,7 +72,7 @@ class Faults:
         values: pl.Series | None = None,
         remedy: str | None = None,
     ) -> None:
-        """A fault of the rows of a batch where `bad` holds; nothing when it holds nowhere."""
+        """Add a fault of the rows of a batch where `bad` holds; nothing when it holds nowhere."""
         positions = np.flatnonzero(np.asarray(bad))
         rows = positions + place.first_row
         lines = positions + place.first_line if place.first_line is not None else None
@@ -90,27 +90,27 @@ class Faults:
         sample: str | None = None,
         remedy: str | None = None,
     ) -> None:
-        """A fault of rows told by number."""
+        """Add a fault of rows given by number."""
         if len(rows) == 0:
             return
         self.add(reason, file=file, column=column, remedy=remedy)
         group = self._groups[(file, column, reason)]
         group.count += len(rows)
-        room = FIRST_ROWS - len(group.rows)
-        group.rows += [int(row) for row in rows[:room]]
+        more = FIRST_ROWS - len(group.rows)
+        group.rows += [int(row) for row in rows[:more]]
         if lines is not None:
-            group.lines += [int(line) for line in lines[:room]]
+            group.lines += [int(line) for line in lines[:more]]
         group.sample = group.sample or sample
 
     def listed(self) -> list[Fault]:
-        """The faults in the order they were first met."""
+        """Return the faults in the order they were first met."""
         return [
             Fault(_worded(reason, group), file=file, row=group.rows[0] if group.rows else None, column=column)
             for (file, column, reason), group in self._groups.items()
         ]
 
     def raise_if_any(self) -> None:
-        """One InputError with everything, if there is anything."""
+        """Raise one InputError with everything, if there is anything."""
         if self._groups:
             raise InputError(self.listed(), " ".join(self.remedies) or None)
 
@@ -148,7 +148,7 @@ FOREIGN = (
     struct.error,
     zlib.error,
 )
-"""What libraries raise on bytes that are not what they claim to be."""
+"""Errors that libraries raise on damaged or wrongly named files."""
 
 
 @contextmanager
@@ -166,7 +166,7 @@ def guarded(faults: Faults, file: str | None) -> Iterator[None]:
 
 
 def explain(error: BaseException) -> str:
-    """A library's error as a reason a custodian can act on."""
+    """Return a library's error as a reason a custodian can act on."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, PermissionError):

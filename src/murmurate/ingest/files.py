@@ -1,4 +1,4 @@
-"""Which files a source names, of which kind they are, and their fingerprint."""
+"""Find the files of a source, their kind and their fingerprint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +26,14 @@ KINDS = {
     ".geojson": "geojson",
     ".json": "geojson",
 }
-COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+"""Kind of file by suffix."""
+COMPRESSED = (".gz", ".zst")
+"""Suffixes of compressed files."""
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+"""First bytes of compressed files, and pyarrow's name of the compression."""
 
 BOMB_FLOOR_BYTES = 256 * 2**20
-"""Below this a file may expand by any factor."""
+"""Bytes to which a compressed file may expand by any factor. Set by hand."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class SourceFile:
     path: Path
     kind: str
     root: Path | None = None
-    """The folder that was asked for, when it was one."""
+    """The folder that was given, if it was one."""
 
     @property
     def name(self) -> str:
@@ -57,9 +59,9 @@ class SourceFile:
 def find(
     source: str | os.PathLike[str], faults: Faults, *, suffixes: Iterable[str] | None = None
 ) -> tuple[list[SourceFile], list[str]]:
-    """The files of a path, folder or glob in the order of their names, and the names that were passed over.
+    """Return the files of a path, folder or glob in the order of their names, and the names that were left out.
 
-    With `suffixes` (a known layout) only these are wanted, and every file named outright is.
+    With `suffixes` (a known layout) only these are read, and any file given by its own name.
     """
     wanted = tuple(suffixes) if suffixes is not None else None
     text = os.fspath(source)
@@ -122,7 +124,7 @@ def _in_folder(
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Every file below a folder, hidden and marker files (`.x`, `_SUCCESS`) apart."""
+    """Yield every file below a folder except hidden and flag files (`.x`, `_SUCCESS`)."""
     for parent, folders, names in os.walk(folder, onerror=_raise):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
         for name in names:
@@ -135,7 +137,7 @@ def _raise(error: OSError) -> None:
 
 
 def _readable(path: Path, faults: Faults) -> bool:
-    """Whether this is a regular file with something in it that may be read; a fault otherwise."""
+    """Return whether this is a regular, readable file that is not empty; add a fault otherwise."""
     try:
         state = path.stat()
         if not stat.S_ISREG(state.st_mode):
@@ -165,7 +167,7 @@ def _kind(path: Path) -> str | None:
 
 
 def chunks(path: Path, size: int, max_expansion: int) -> Iterator[bytes]:
-    """The bytes of a file, decompressed where they are gzip or zstd, `size` at a time."""
+    """Yield the bytes of a file, decompressed where they are gzip or zstd, `size` at a time."""
     import pyarrow as pa
 
     with path.open("rb") as raw:
@@ -176,12 +178,12 @@ def chunks(path: Path, size: int, max_expansion: int) -> Iterator[bytes]:
             while chunk := raw.read(size):
                 yield chunk
             return
-        most = max(BOMB_FLOOR_BYTES, max_expansion * path.stat().st_size)
+        max_bytes = max(BOMB_FLOOR_BYTES, max_expansion * path.stat().st_size)
         total = 0
         with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), compression) as stream:
             while chunk := stream.read(size):
                 total += len(chunk)
-                if total > most:
+                if total > max_bytes:
                     raise InputError(
                         f"expands to more than {max_expansion} times its size: refused as a decompression bomb",
                         "Decompress it yourself if it is right, or raise max_expansion.",
@@ -191,14 +193,14 @@ def chunks(path: Path, size: int, max_expansion: int) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class Seal:
-    """How files stood when they were fingerprinted; they may not change while they are read."""
+    """Fingerprint and state of files, which may not change while they are read."""
 
     fingerprint: str
     states: tuple[tuple[int, int, int], ...]
 
 
 def fingerprint(files: Sequence[SourceFile]) -> Seal:
-    """One hash over the bytes of all files; where files lie and what they are called plays no part."""
+    """Hash the bytes of all files; paths and names play no part."""
     states = states_of(files)
     digests = []
     for file in files:
@@ -209,16 +211,9 @@ def fingerprint(files: Sequence[SourceFile]) -> Seal:
 
 
 def states_of(files: Sequence[SourceFile]) -> tuple[tuple[int, int, int], ...]:
-    """Size, time of change and node of each file."""
+    """Return size, time of change and inode of each file."""
     found: list[Any] = [file.path.stat() for file in files]
     return tuple((state.st_size, state.st_mtime_ns, state.st_ino) for state in found)
-
-
-@contextmanager
-def unchanged(files: Sequence[SourceFile], seal: Seal) -> Iterator[None]:
-    """Refuse files that change between their fingerprint and the end of the block."""
-    yield
-    refuse_changed(files, seal)
 
 
 def refuse_changed(files: Sequence[SourceFile], seal: Seal) -> None:

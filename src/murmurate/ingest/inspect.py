@@ -1,20 +1,23 @@
-"""`inspect`: what is in a file and what is wrong with it, for the custodian's eyes only."""
+"""`inspect`: describe what is in a file and what is wrong with it, for the custodian only."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.ingest.counts import ReadReport
-from murmurate.ingest.gather import is_path
-from murmurate.ingest.read import read
+from murmurate.ingest.read import is_path, read
 from murmurate.ingest.stream import scan, worth_streaming
+
+INTERVALS_PER_PART = 200_000
+"""Points of each part whose intervals are looked at; quantiles need no more. Set by hand."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,15 +42,15 @@ class Inspection:
 
     @property
     def readable(self) -> bool:
-        """Whether it can be released from."""
+        """Whether it has no fault."""
         return not self.faults
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {**asdict(self), "faults": list(self.faults), "readable": self.readable}
 
     def words(self) -> str:
-        """A page for a terminal."""
+        """Return a page for a terminal."""
         if self.faults:
             lines = [f"{self.source}: cannot be read as traces", *[f"  - {fault}" for fault in self.faults]]
             return "\n".join([*lines, *([f"What to do: {self.remedy}"] if self.remedy else [])])
@@ -73,32 +76,11 @@ class Inspection:
         return "\n".join([*lines, "These figures are private: they describe the data, not a release."])
 
 
-def inspect(
-    source: Any,
-    *,
-    layout: str | None = None,
-    columns: Mapping[str, str | None] | None = None,
-    time_zone: str | None = None,
-    local_zone: str | None = None,
-    time_unit: str | None = None,
-    time_format: str | None = None,
-    encoding: str | None = None,
-    strict: bool = False,
-) -> Inspection:
-    """Look into a source without spending or releasing anything; faults are listed, not raised."""
+def inspect(source: Any, **read_options: Any) -> Inspection:
+    """Describe a source without spending or releasing anything; faults are listed, not raised. Options are those of `read`."""
     name = str(source) if is_path(source) else type(source).__name__
     report = ReadReport()
-    options: dict[str, Any] = {
-        "layout": layout,
-        "columns": columns,
-        "time_zone": time_zone,
-        "local_zone": local_zone,
-        "time_unit": time_unit,
-        "time_format": time_format,
-        "encoding": encoding,
-        "strict": strict,
-        "report": report,
-    }
+    options = {**read_options, "report": report}
     try:
         if worth_streaming(source):
             with scan(source, **options) as partitions:
@@ -110,60 +92,39 @@ def inspect(
         return Inspection(source=name, report=report, faults=faults, remedy=error.remedy)
 
 
-def _described(name: str, parts: Any, report: ReadReport, fingerprint: str) -> Inspection:
-    seen = _Seen()
+def _described(name: str, parts: Iterable[Trips], report: ReadReport, fingerprint: str) -> Inspection:
+    time_zone = "UTC"
+    times, lows, highs, intervals, trip_sizes, person_sizes = [], [], [], [], [], []
     for part in parts:
-        seen.add(part)
+        time_zone = part.time_zone
+        trip_sizes.append(np.diff(part.offsets))
+        person_sizes.append(np.diff(part.user_offsets))
+        if part.has_time:
+            times += [int(part.time_us.min()), int(part.time_us.max())]
+            steps_s = np.diff(part.time_us[:INTERVALS_PER_PART]) / 1e6
+            intervals.append(steps_s[np.diff(part.point_trip[:INTERVALS_PER_PART]) == 0])
+        if part.has_coordinates:
+            lows.append((part.lat.min(), part.lng.min()))
+            highs.append((part.lat.max(), part.lng.max()))
+    corners = [*np.min(lows, axis=0).tolist(), *np.max(highs, axis=0).tolist()] if lows else []
     return Inspection(
         source=name,
         fingerprint=fingerprint,
         report=report,
-        time_zone=seen.time_zone,
-        first=_moment(seen.first),
-        last=_moment(seen.last),
-        interval_s=_quantiles(np.concatenate(seen.intervals)) if seen.intervals else None,
-        extent=seen.extent,
-        points_per_trip=_quantiles(np.concatenate(seen.trip_sizes)),
-        trips_per_person=_quantiles(np.concatenate(seen.person_sizes)),
+        time_zone=time_zone,
+        first=_moment(min(times, default=None)),
+        last=_moment(max(times, default=None)),
+        interval_s=_quantiles(intervals),
+        extent=dict(zip(("south", "west", "north", "east"), corners, strict=True)) if corners else None,
+        points_per_trip=_quantiles(trip_sizes),
+        trips_per_person=_quantiles(person_sizes),
     )
 
 
-class _Seen:
-    """Adds up over partitions."""
-
-    SAMPLE = 200_000
-    """Intervals looked at in each part; quantiles need no more."""
-
-    def __init__(self) -> None:
-        self.time_zone = "UTC"
-        self.first: int | None = None
-        self.last: int | None = None
-        self.intervals: list[np.ndarray[Any, Any]] = []
-        self.extent: dict[str, float] | None = None
-        self.trip_sizes: list[np.ndarray[Any, Any]] = []
-        self.person_sizes: list[np.ndarray[Any, Any]] = []
-
-    def add(self, part: Trips) -> None:
-        self.time_zone = part.time_zone
-        self.trip_sizes.append(np.diff(part.offsets))
-        self.person_sizes.append(np.diff(part.user_offsets))
-        if part.has_time:
-            low, high = int(part.time_us.min()), int(part.time_us.max())
-            self.first = low if self.first is None else min(low, self.first)
-            self.last = high if self.last is None else max(high, self.last)
-            steps = np.diff(part.time_us[: self.SAMPLE]) / 1e6
-            within = np.diff(part.point_trip[: self.SAMPLE]) == 0
-            if within.any():
-                self.intervals.append(steps[within])
-        if part.has_coordinates:
-            now = {"south": part.lat.min(), "west": part.lng.min(), "north": part.lat.max(), "east": part.lng.max()}
-            before = self.extent or now
-            self.extent = {side: float((min if side in ("south", "west") else max)(now[side], before[side])) for side in now}
-
-
-def _quantiles(values: np.ndarray[Any, Any]) -> dict[str, float] | None:
-    if not len(values):
+def _quantiles(parts: Sequence[NDArray[Any]]) -> dict[str, float] | None:
+    if not any(map(len, parts)):
         return None
+    values = np.concatenate(parts)
     return {name: float(np.quantile(values, share)) for name, share in (("10%", 0.1), ("50%", 0.5), ("90%", 0.9))}
 
 
@@ -176,7 +137,7 @@ def _moment(us: int | None) -> str | None:
 
 
 def _oddities(seen: ReadReport) -> list[str]:
-    told = {
+    counts = {
         "points out of order, sorted": seen.out_of_order,
         "duplicate points, the first kept": seen.duplicates,
         "points elsewhere at the time of another, the first kept": seen.two_places_at_once,
@@ -184,7 +145,7 @@ def _oddities(seen: ReadReport) -> list[str]:
         "local times that happened twice, read as the earlier": seen.ambiguous_times,
         **{f"{reason}, left out": count for reason, count in seen.rows_left_out.items()},
     }
-    lines = [f"{count:,} {what}" for what, count in told.items() if count]
+    lines = [f"{count:,} {what}" for what, count in counts.items() if count]
     if seen.columns_left_out:
         lines.append(f"columns left out (not plain values): {', '.join(seen.columns_left_out)}")
     if seen.files_left_out:

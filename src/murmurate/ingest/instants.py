@@ -1,4 +1,4 @@
-"""Times written as text: what the clock shows, and the offset from UTC that each text states."""
+"""Parse times written as text: local clock time, and the offset from UTC that each text states."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from murmurate.errors import ParameterError
 
 NAIVE = 32_767
-"""Stands for the offset of a time that states none."""
+"""Offset of a time that states none: beyond any in minutes, the largest of 16 bits."""
 UNREADABLE = 32_766
-"""Stands for the offset of a text that is no time."""
+"""Offset of a text that is no time."""
 
 _PLAIN = r"^[0-9]{4}-[01][0-9]-[0-3][0-9]([T ])[0-2][0-9]:[0-5][0-9]:[0-5][0-9]"
 """The usual ISO 8601 text up to its seconds: 19 characters, which polars reads without taking them apart first."""
 _FRACTION = r"[.,][0-9]"
-"""What a fraction of a second begins with."""
+"""Pattern of the beginning of a fraction of a second."""
 _CLOCK = r"[Tt ](?<H>[0-9]{1,2}):(?<M>[0-5][0-9])(?::(?<S>[0-5][0-9])(?<f>[.,][0-9]+)?)?(?<rest>.*)$"
 """Hour, minute and what follows them, after any of the dates below."""
 ORDERS: Mapping[str, str] = {
@@ -31,11 +31,11 @@ ORDERS: Mapping[str, str] = {
 """Year, month and day in the orders that are read. Only the first says by itself which is which."""
 
 _SAMPLE = datetime(2008, 5, 17, 22, 41, tzinfo=UTC)
-"""A time that a useful format writes and reads back: day, month and both halves of the day differ."""
+"""A time that a usable format must write and read back: day, month and both halves of the day differ."""
 
 
 def parse(text: pl.Series, order: str = "ymd") -> tuple[NDArray[np.int64], NDArray[np.int16]]:
-    """Read microseconds since 1970 as the clock on the wall shows them, and the offset from UTC in minutes.
+    """Read microseconds since 1970 in local clock time, and the offset from UTC in minutes.
 
     Read are dates in one of `ORDERS` with `/` or `-`, one or two digits a field, then `HH:MM[:SS[.fraction]]`, and nothing,
     `Z`, `UTC`, `GMT`, `+HH`, `+HHMM` or `+HH:MM` after it. The offset is `NAIVE` where none is stated and `UNREADABLE`
@@ -63,7 +63,7 @@ def parse(text: pl.Series, order: str = "ymd") -> tuple[NDArray[np.int64], NDArr
 
 
 def parse_as(text: pl.Series, time_format: str) -> pl.Series:
-    """Read texts by a format as strptime has it: in UTC where the format has an offset, else as the clock on the wall.
+    """Read texts by a format as strptime has it: in UTC where the format has an offset, else in local clock time.
 
     Null where a text does not follow the format.
     """
@@ -71,7 +71,7 @@ def parse_as(text: pl.Series, time_format: str) -> pl.Series:
 
 
 def check_format(time_format: str) -> None:
-    """Refuse a format that does not tell date, hour and minute, or that would pass over the zone in a text."""
+    """Refuse a format without date, hour or minute, or one that would ignore the zone in a text."""
     try:
         written = pl.Series([_SAMPLE]).dt.strftime(time_format)
         back = parse_as(written, time_format).dt.replace_time_zone(None)[0]
@@ -90,7 +90,7 @@ def _read(text: pl.Series, time_format: str) -> pl.Series:
 
 
 def _together(wall: pl.Series, fraction: pl.Series | None, rest: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
-    """Add fractions of seconds (cut off after microseconds) and tell the offsets."""
+    """Add fractions of seconds (cut off after microseconds) and parse the offsets."""
     clock = wall.to_physical()
     if fraction is not None:
         clock = clock + fraction.str.slice(1, 6).str.pad_end(6, "0").cast(pl.Int64).fill_null(0)
@@ -104,7 +104,7 @@ def _together(wall: pl.Series, fraction: pl.Series | None, rest: pl.Series) -> t
 
 
 def _offset(zone: str) -> int:
-    """Minutes that the clock is ahead of UTC, from what follows the time."""
+    """Return the minutes that the clock is ahead of UTC, from what follows the time."""
     zone = zone.strip(" ")
     if zone in ("Z", "z", "UTC", "GMT"):
         return 0

@@ -1,4 +1,4 @@
-"""Known data sets by name, in the shape their publishers gave them."""
+"""Read known data sets in the layout of their publishers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Reader = Callable[[SourceFile, ReadOptions, Faults, ReadReport], Iterator[Batch]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a data set lies on the disk and what its columns mean."""
+    """How the files of a data set are named and read."""
 
     read: Reader
     suffixes: tuple[str, ...]
@@ -30,7 +30,7 @@ class Layout:
 
 
 def _cabspotting(file: SourceFile, options: ReadOptions, faults: Faults, report: ReadReport) -> Iterator[Batch]:
-    """`new_<cab>.txt`, newest first: latitude, longitude, occupied, seconds since 1970."""
+    """Read `new_<cab>.txt`, newest first: latitude, longitude, occupied, seconds since 1970."""
     names = ("lat", "lng", "occupied", "datetime")
     cab = file.stem.removeprefix("new_")
     for batch in text.rows(file, options, faults, names=names, separator=" "):
@@ -42,7 +42,7 @@ def _cabspotting(file: SourceFile, options: ReadOptions, faults: Faults, report:
 
 
 def _geolife(file: SourceFile, options: ReadOptions, faults: Faults, report: ReadReport) -> Iterator[Batch]:
-    """`<person>/Trajectory/<trip>.plt`: six lines about the format, then lat, lng, 0, feet, days, date, time (GMT)."""
+    """Read `<person>/Trajectory/<trip>.plt`: six lines about the format, then lat, lng, 0, feet, days, date, time (GMT)."""
     names = ("lat", "lng", "zero", "altitude_ft", "days", "date", "clock")
     folder = file.path.parent
     person = folder.parent.name if folder.name.lower() == "trajectory" else folder.name
@@ -58,12 +58,12 @@ def _geolife(file: SourceFile, options: ReadOptions, faults: Faults, report: Rea
 
 
 def _tdrive(file: SourceFile, options: ReadOptions, faults: Faults, report: ReadReport) -> Iterator[Batch]:
-    """`<taxi>.txt`: taxi, Beijing time, longitude, latitude."""
+    """Read `<taxi>.txt`: taxi, Beijing time, longitude, latitude."""
     yield from text.rows(file, options, faults, names=("uid", "datetime", "lng", "lat"), separator=",")
 
 
 def _checkins(file: SourceFile, options: ReadOptions, faults: Faults, report: ReadReport) -> Iterator[Batch]:
-    """Tab-separated: person, time in UTC, latitude, longitude, venue. Check-ins without a place are left out."""
+    """Read tab-separated rows: person, time in UTC, latitude, longitude, venue. Check-ins without a place are left out."""
     names = ("uid", "datetime", "lat", "lng", "venue")
     for batch in text.rows(file, options, faults, names=names, separator="\t"):
         blank = pl.col("lat").fill_null("").str.strip_chars() == ""
@@ -74,15 +74,15 @@ def _checkins(file: SourceFile, options: ReadOptions, faults: Faults, report: Re
 
 
 def _porto(file: SourceFile, options: ReadOptions, faults: Faults, report: ReadReport) -> Iterator[Batch]:
-    """`train.csv`: a trip a row, a point every 15 seconds in POLYLINE. Trips with missing points are left out."""
-    for batch in text.batches(file, options, faults):
+    """Read `train.csv`: a trip a row, a point every 15 seconds in POLYLINE. Trips with missing points are left out."""
+    for batch in text.rows(file, options, faults):
         missing = [name for name in ("TRIP_ID", "TAXI_ID", "TIMESTAMP", "POLYLINE") if name not in batch.frame.columns]
         if missing:
             raise InputError([Fault(f"missing: {', '.join(missing)}, which the layout porto has", file=file.name)])
         frame, place = batch.frame, batch.place
         begins = frame["TIMESTAMP"].str.strip_chars().cast(pl.Int64, strict=False)
         faults.add_rows("not seconds since 1970", begins.is_null(), place, column="TIMESTAMP", values=frame["TIMESTAMP"])
-        whole = pl.Series([True]).new_from_index(0, frame.height)
+        whole = pl.repeat(True, frame.height, eager=True)
         if "MISSING_DATA" in frame.columns:
             whole = (frame["MISSING_DATA"].str.to_lowercase() != "true").fill_null(False)
             report.leave_out("trips with missing points, whose times cannot be known", int((~whole).sum()))
@@ -117,3 +117,4 @@ LAYOUTS: dict[str, Layout] = {
     "gowalla": Layout(_checkins, (".txt", ".txt.gz")),
     "brightkite": Layout(_checkins, (".txt", ".txt.gz")),
 }
+"""Known data sets by the name a user types."""

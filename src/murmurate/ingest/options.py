@@ -1,4 +1,4 @@
-"""How to read: what the caller said about a file, checked before it is opened."""
+"""Check the options of reading before a file is opened."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIME_UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0}
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """Everything a reader needs to know beside the file."""
+    """Options of `read`, checked."""
 
     layout: str | None = None
     columns: Mapping[str, str | None] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class ReadOptions:
 
     @property
     def hours_zone(self) -> str:
-        """The zone in which hours and days are told."""
+        """Zone of local hours and days."""
         return self.local_zone or self.time_zone or "UTC"
 
 

@@ -1,4 +1,4 @@
-"""The compact form in which settled runs wait in memory or on disk: 12 bytes a point where nothing is lost by it.
+"""Pack settled runs for memory or disk: 12 bytes a point where this loses nothing.
 
 Degrees that lie on the microdegree lattice become whole microdegrees, times on a whole second become seconds since 2000;
 columns that would lose anything stay as they are.
@@ -24,22 +24,23 @@ from murmurate.ingest.times import counts_of
 Whole = NDArray[np.int32]
 
 _YEAR_2000_US = 946_684_800_000_000
+"""2000-01-01 00:00 UTC in microseconds since 1970: seconds from there on fit 32 bits until 2068."""
 _BLOCK = 2**24
-"""Numbers in a block of memory (64 MiB)."""
+"""Numbers in a block of memory (64 MiB). Set by hand."""
 
 
 class Blocks:
     """Hands out stretches of large blocks of memory.
 
-    The blocks are mapped here because numpy asks for huge pages, which on a virtual machine are seldom ones that were
-    used before: touching a fresh one costs more than everything else a point goes through.
+    The blocks are mapped here because numpy requests huge pages, and on a virtual machine the first access to those costs
+    more than everything else done with a point.
     """
 
     def __init__(self) -> None:
         self._block: Whole = np.empty(0, np.int32)
 
     def take(self, size: int) -> Whole:
-        """An array of this size, not cleared."""
+        """Return an array of this size, not cleared."""
         if size > len(self._block):
             self._block = np.frombuffer(mmap.mmap(-1, 4 * max(size, _BLOCK)), np.int32)
         taken, self._block = self._block[:size], self._block[size:]
@@ -72,7 +73,7 @@ class Packed:
         return cls(runs.uid, runs.tid, runs.lengths, whole, pl.DataFrame(rest))
 
     def runs(self) -> Runs:
-        """The runs again, exactly as they were."""
+        """Return the runs exactly as they were."""
         columns = list(self.rest)
         for name, values in self.whole.items():
             if name == "datetime":
@@ -82,14 +83,14 @@ class Packed:
         return Runs(self.uid, self.tid, self.lengths, pl.DataFrame(columns))
 
     def frames(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Names of runs, and points, for the disk."""
+        """Return names of runs, and points, for the disk."""
         names = pl.DataFrame({"uid": self.uid, "tid": self.tid, "length": self.lengths})
         packed = [_series(name, values, pa.int32()) for name, values in self.whole.items()]
         return names, pl.DataFrame([*packed, *self.rest])
 
     @classmethod
     def from_frames(cls, names: pl.DataFrame, points: pl.DataFrame) -> Packed:
-        """The inverse of `frames`."""
+        """Return what `frames` wrote."""
         whole = {series.name: series.to_numpy() for series in points if _is_packed(series)}
         rest = pl.DataFrame([series for series in points if not _is_packed(series)])
         return cls(names["uid"], names["tid"], names["length"].to_numpy(), whole, rest)
@@ -100,7 +101,7 @@ def _is_packed(series: pl.Series) -> bool:
 
 
 def _series(name: str, values: NDArray[Any], kind: pa.DataType) -> pl.Series:
-    """A column over the very memory of an array."""
+    """Return a column over the memory of an array."""
     array = pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
     series = pl.Series(name, array)
     return series.cast(TIME) if name == "datetime" and kind != pa.int32() and series.dtype != TIME else series
@@ -108,7 +109,7 @@ def _series(name: str, values: NDArray[Any], kind: pa.DataType) -> pl.Series:
 
 @njit(cache=True, nogil=True)
 def _microdegrees(degrees: NDArray[np.float64], into: Whole) -> bool:
-    """Whole microdegrees; whether every value comes back exactly."""
+    """Write whole microdegrees; return whether every value comes back exactly."""
     lost = 0
     for k in range(len(degrees)):  # no early end, so that the loop runs on vectors
         nearest = np.rint(degrees[k] * 1e6)
@@ -119,11 +120,11 @@ def _microdegrees(degrees: NDArray[np.float64], into: Whole) -> bool:
 
 @njit(cache=True, nogil=True)
 def _seconds(instants: Integers, into: Whole) -> bool:
-    """Seconds since 2000; whether every value comes back exactly."""
+    """Write seconds since 2000; return whether every value comes back exactly."""
     lost = 0
     for k in range(len(instants)):
         since = instants[k] - _YEAR_2000_US
-        second = np.rint(since * 1e-6)  # exact enough to name the second; the next line tells whether it was whole
+        second = np.rint(since * 1e-6)  # exact enough to find the second; the next line checks whether it was whole
         lost += np.int64(second) * 1_000_000 != since or abs(second) > 2_147_483_647
         into[k] = np.int32(second)
     return lost == 0

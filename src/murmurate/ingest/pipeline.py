@@ -1,28 +1,49 @@
-"""Steps of preparation in a row, with what each of them took away."""
+"""Run steps of preparation in order and count what each removes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from murmurate.core.trips import Trips
-from murmurate.ingest.removed import Removed
+
+
+@dataclass(frozen=True)
+class Removed:
+    """Points and trips that a step left out; below zero where it made more of them (filled or split).
+
+    Counts come from private data: they go to the internal folder, never into a release.
+    """
+
+    step: str
+    points: int
+    trips: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.step}: {self.points:,} points, {self.trips:,} trips ({self.why})"
+
 
 Step = Callable[[Trips], tuple[Trips, Removed]]
 """A function of `clean`, `segment` or `discretise` with its options bound (`functools.partial`)."""
 
 
+def difference(step: str, before: Trips, after: Trips, why: str) -> Removed:
+    """Count what a step removed."""
+    return Removed(step, before.n_points - after.n_points, before.n_trips - after.n_trips, why)
+
+
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Trips after all steps, and the private counts of what went."""
+    """Trips after all steps, and the private counts of what was removed."""
 
     trips: Trips
     removed: tuple[Removed, ...]
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The counts as plain values, for the internal folder."""
-        return [{"step": item.step, "points": item.points, "trips": item.trips, "why": item.why} for item in self.removed]
+        """Return the counts as plain values, for the internal folder."""
+        return [asdict(item) for item in self.removed]
 
 
 def pipeline(trips: Trips, steps: Iterable[Step]) -> Prepared:

@@ -1,4 +1,4 @@
-"""From the columns of a file to canonical points, checked value by value."""
+"""Turn the columns of a file into canonical points, checked value by value."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.times import Clock
 
 ROW, FILE_NUMBER = "\0row", "\0file"
-"""Where a point came from, kept beside it in strict mode."""
+"""Columns with the row and file of a point, in strict mode; no file can have columns of these names."""
 
 _WHOLE = {"weekday": (0, 6), "hour": (0, 23), "cell": (0, 2**62), "link": (0, 2**62)}
+"""Smallest and largest value of columns of whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class PointChecker:
     _hopeless: bool = False
 
     def take(self, batch: Batch) -> pl.DataFrame | None:
-        """Canonical points of these rows: uid, tid, datetime, ..., carried columns; None where something is wrong."""
+        """Return canonical points of these rows: uid, tid, datetime, ..., carried columns; None where something is wrong."""
         if not self._known:
             self._recognise(batch.frame.columns)
         if self._hopeless:
@@ -63,10 +64,9 @@ class PointChecker:
         else:
             columns.append(pl.Series("tid", np.zeros(frame.height, np.int64)))
         if "datetime" in self.found:
-            told = self.options
-            clock = self.clock or Clock(told.time_zone, told.time_unit, self.faults, self.found["datetime"], told.time_format)
-            self.clock = clock
-            times = clock.instants(frame[self.found["datetime"]], place)
+            column, options = self.found["datetime"], self.options
+            self.clock = self.clock or Clock(options.time_zone, options.time_unit, self.faults, column, options.time_format)
+            times = self.clock.instants(frame[column], place)
             columns.append(None if times is None else times.alias("datetime"))
         columns += [self._whole(name, frame, place) for name in _WHOLE if name in self.found]
         columns += self._coordinates(batch)
@@ -88,7 +88,7 @@ class PointChecker:
         self._hopeless = bool(problems)
 
     def _identifier(self, name: str, frame: pl.DataFrame, place: Place) -> pl.Series | None:
-        """A column of names: text stays text, whole numbers become 64-bit ones."""
+        """Return a column of names: text stays text, whole numbers become 64-bit ones."""
         column = self.found[name]
         series = frame[column]
         if series.null_count():
@@ -129,12 +129,9 @@ class PointChecker:
         self.faults.add_rows("not a number (NaN)", missing, place, column=column)
         bad = ~missing & ~((numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers)))
         if bad.any() or missing.any():
-            meaning = {"weekday": " (0 is Monday)"}.get(name, "")
-            text = (
-                f"{name} should be a whole number from {low} to {high}{meaning}"
-                if high < 100
-                else f"{name} should be a whole number"
-            )
+            text = f"{name} should be a whole number"
+            if high < 100:
+                text += f" from {low} to {high}" + " (0 is Monday)" * (name == "weekday")
             self.faults.add_rows(text, bad, place, column=column, values=frame[column])
             return None
         return pl.Series(name, numbers.astype(np.int64))
@@ -157,14 +154,13 @@ class PointChecker:
             return []
         if lat is None or lng is None:
             return [None]
-        bad_lat, bad_lng = count_outside(lat, 90.0), count_outside(lng, 180.0)
-        if bad_lat or bad_lng:
+        if count_outside(lat, 90.0) or count_outside(lng, 180.0):
             _refuse_places(self.faults, place, names, lat, lng)
             return [None]
         return [_as_read("lat", lat, frame, names[0]), _as_read("lng", lng, frame, names[1])]
 
     def _numbers(self, column: str, series: pl.Series, place: Place) -> NDArray[np.float64] | None:
-        """A column as floats; text that is no number, empty values and NaN are faults."""
+        """Return a column as floats; text that is no number, empty values and NaN are faults."""
         faults_before = len(self.faults)
         if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
             series = series.cast(pl.String)
@@ -205,7 +201,7 @@ class PointChecker:
 
 
 def _as_read(name: str, values: NDArray[np.float64], frame: pl.DataFrame, column: str) -> pl.Series:
-    """The column itself where it needed no change, so that nothing is copied."""
+    """Return the column itself where it needed no change, so that nothing is copied."""
     series = frame[column]
     return series.alias(name) if series.dtype == pl.Float64 else pl.Series(name, values)
 
@@ -233,7 +229,7 @@ def _refuse_places(
 
 @njit(cache=True, nogil=True)
 def count_outside(values: NDArray[np.float64], bound: float) -> int:
-    """How many values are not within -bound..bound; NaN never is."""
+    """Count the values that are not within -bound..bound; NaN never is."""
     count = 0
     for value in values:
         if not -bound <= value <= bound:

@@ -1,6 +1,6 @@
-"""Points with their people and trips told once a run: the compact form between reading and `Trips`.
+"""Hold points with their person and trip stored once per run: the compact form between reading and `Trips`.
 
-A run is a stretch of rows of one person and trip. Names cost nothing per point, so a file can be held, moved between
+A run is a sequence of rows of one person and trip. Names cost nothing per point, so a file can be held, moved between
 buckets and sorted with three numbers a point.
 """
 
@@ -33,7 +33,7 @@ class Runs:
 
     @classmethod
     def of(cls, frame: pl.DataFrame) -> Runs:
-        """The runs of a canonical frame, in its order."""
+        """Return the runs of a canonical frame, in its order."""
         change = np.zeros(frame.height, dtype=bool)
         change[:1] = True
         for name in ("uid", "tid"):
@@ -46,7 +46,7 @@ class Runs:
 
     @classmethod
     def together(cls, parts: Sequence[Runs]) -> Runs:
-        """Parts one after another."""
+        """Join parts one after another."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -61,22 +61,21 @@ class Runs:
         return self.points.height
 
     def slice(self, first: int, last: int) -> Runs:
-        """Runs first..last - 1."""
+        """Return runs first..last - 1."""
         start, end = int(self.lengths[:first].sum()), int(self.lengths[:last].sum())
         return Runs(self.uid[first:last], self.tid[first:last], self.lengths[first:last], self.points.slice(start, end - start))
 
     def reordered(self, order: Integers) -> Runs:
-        """The runs in another order (or some of them), their points with them."""
+        """Return the runs in another order (or some of them), with their points."""
         starts = np.cumsum(self.lengths) - self.lengths
         rows = _expand(starts[order], self.lengths[order])
         return Runs(self.uid.gather(order), self.tid.gather(order), self.lengths[order], self.points[rows])
 
     def trips(self, *, space: Space | None, time_zone: str, source: Identity | None) -> Trips:
-        """Settled runs as `Trips`; nothing is checked again."""
+        """Return settled runs as `Trips`; nothing is checked again."""
         offsets = np.concatenate(([0], np.cumsum(self.lengths)))
-        names = {name: _spread(getattr(self, name), self.lengths).alias(name) for name in ("uid", "tid")}
         series = {column.name: column for column in self.points if column.name not in (ROW, FILE_NUMBER)}
-        series |= names
+        series |= {name: _spread(getattr(self, name), self.lengths).alias(name) for name in ("uid", "tid")}
         known = [name for name in ORDER if name in series]
         table = pl.DataFrame([series[name] for name in (*known, *[name for name in series if name not in known])])
         return Trips._trusted(
@@ -90,7 +89,7 @@ class Runs:
 
 
 def settle(runs: Runs, report: ReadReport, faults: Faults, *, strict: bool, files: Sequence[str | None]) -> Runs:
-    """Each trip one run, people and trips in order, times rising: the stated rules, each counted (refused when strict)."""
+    """Sort people, trips and times and merge each trip into one run; every repair is counted (refused when strict)."""
     runs = _merge(_ordered(runs))
     ones = runs.lengths == 1
     report.one_point_trips += int(ones.sum())
@@ -107,24 +106,24 @@ def settle(runs: Runs, report: ReadReport, faults: Faults, *, strict: bool, file
 def _in_time(runs: Runs, report: ReadReport, faults: Faults, strict: bool, files: Sequence[str | None]) -> Runs:
     times = counts_of(runs.points["datetime"])
     reversals, ties = _count_reversals(times, runs.lengths)
+    trip = np.repeat(np.arange(len(runs.lengths)), runs.lengths) if reversals or ties else np.empty(0, np.int64)
     if reversals:
         report.out_of_order += reversals
         if strict:
-            _refuse("earlier than the row before it in its trip", _mark_reversals(times, runs.lengths), runs, faults, files)
-        trip = np.repeat(np.arange(len(runs.lengths)), runs.lengths)
+            earlier = np.concatenate(([False], (np.diff(times) < 0) & (np.diff(trip) == 0)))
+            _refuse("earlier than the row before it in its trip", earlier, runs, faults, files)
         order = np.lexsort((times, trip))  # stable: what came first in the file stays first
         runs = Runs(runs.uid, runs.tid, runs.lengths, runs.points[order])
         times = times[order]
         _, ties = _count_reversals(times, runs.lengths)
     if ties:
         places = [runs.points[name].to_numpy() for name in ("lat", "lng", "cell", "link") if name in runs.points.columns]
-        kind = _mark_ties(times, runs.lengths, tuple(np.ascontiguousarray(place, np.float64) for place in places))
+        kind = _find_ties(times, runs.lengths, tuple(np.ascontiguousarray(place, np.float64) for place in places))
         report.duplicates += int((kind == 1).sum())
         report.two_places_at_once += int((kind == 2).sum())
         if strict:
             _refuse("the time and place of another row of its trip", kind == 1, runs, faults, files)
             _refuse("two places at one time in one trip", kind == 2, runs, faults, files)
-        trip = np.repeat(np.arange(len(runs.lengths)), runs.lengths)
         keep = kind == 0
         lengths = np.bincount(trip[keep], minlength=len(runs.lengths))
         runs = Runs(runs.uid, runs.tid, lengths, runs.points.filter(pl.Series(keep)))
@@ -151,7 +150,7 @@ def _ordered(runs: Runs) -> Runs:
 
 
 def _merge(runs: Runs) -> Runs:
-    """Neighbouring runs of one trip become one."""
+    """Merge neighbouring runs of one trip."""
     begins = starts_of(runs.uid) | starts_of(runs.tid)
     if begins.all():
         return runs
@@ -160,14 +159,14 @@ def _merge(runs: Runs) -> Runs:
 
 
 def starts_of(names: pl.Series) -> NDArray[np.bool_]:
-    """Where a new name begins."""
+    """Return where a new name begins."""
     begins = np.ones(len(names), dtype=bool)
     begins[1:] = (names[1:] != names[:-1]).to_numpy()
     return begins
 
 
 def concat_frames(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Frames of the same columns (or nearly: a carried column that one lacks is empty there) one after another."""
+    """Join frames of the same columns; a carried column that one of them lacks is empty there."""
     if all(frame.schema == frames[0].schema for frame in frames):
         return pl.concat(frames, rechunk=True)
     return pl.concat(frames, how="diagonal_relaxed", rechunk=True)
@@ -180,7 +179,7 @@ def _concat(names: list[pl.Series]) -> pl.Series:
 
 
 def _at(names: pl.Series, rows: Integers) -> pl.Series:
-    """The names in these rows, as text or whole numbers."""
+    """Return the names in these rows, as text or whole numbers."""
     if names.dtype == pl.Int64:
         return pl.Series(names.name, names.to_numpy()[rows])
     some = names.gather(rows)
@@ -188,14 +187,14 @@ def _at(names: pl.Series, rows: Integers) -> pl.Series:
 
 
 def _spread(names: pl.Series, lengths: Integers) -> pl.Series:
-    """The name of each run at each of its points."""
+    """Return the name of each run at each of its points."""
     if names.dtype == pl.Int64:
         return pl.Series(names.name, np.repeat(names.to_numpy(), lengths))
     return names.gather(pl.Series(np.repeat(np.arange(len(names), dtype=np.uint32), lengths)))
 
 
 def _codes(names: pl.Series) -> NDArray[np.generic]:
-    """Numbers that change exactly where the name does."""
+    """Return numbers that change exactly where the name does."""
     if names.dtype == pl.String:
         return names.rle_id().to_numpy()
     return (names if names.dtype == pl.Int64 else names.to_physical()).to_numpy()
@@ -203,7 +202,7 @@ def _codes(names: pl.Series) -> NDArray[np.generic]:
 
 @njit(cache=True, nogil=True)
 def _expand(starts: Integers, lengths: Integers) -> Integers:
-    """The rows of runs: starts[k], starts[k] + 1, ... for each k."""
+    """Return the rows of runs: starts[k], starts[k] + 1, ... for each k."""
     rows = np.empty(lengths.sum(), np.int64)
     at = 0
     for k in range(len(starts)):
@@ -215,7 +214,7 @@ def _expand(starts: Integers, lengths: Integers) -> Integers:
 
 @njit(cache=True, nogil=True)
 def _count_reversals(times: Integers, lengths: Integers) -> tuple[int, int]:
-    """Points earlier than the one before, and at the same time as it, within runs."""
+    """Count points earlier than the one before, and at the same time as it, within runs."""
     reversals = 0
     ties = 0
     at = 0
@@ -228,19 +227,8 @@ def _count_reversals(times: Integers, lengths: Integers) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def _mark_reversals(times: Integers, lengths: Integers) -> NDArray[np.bool_]:
-    bad = np.zeros(len(times), np.bool_)
-    at = 0
-    for length in lengths:
-        for k in range(at + 1, at + length):
-            bad[k] = times[k] < times[k - 1]
-        at += length
-    return bad
-
-
-@njit(cache=True, nogil=True)
-def _mark_ties(times: Integers, lengths: Integers, places: tuple[NDArray[np.float64], ...]) -> NDArray[np.int8]:
-    """0 for the first point of its time, 1 for one at the same place as the first, 2 for one elsewhere."""
+def _find_ties(times: Integers, lengths: Integers, places: tuple[NDArray[np.float64], ...]) -> NDArray[np.int8]:
+    """Return 0 for the first point of its time, 1 for one at the same place as the first, 2 for one elsewhere."""
     kind = np.zeros(len(times), np.int8)
     at = 0
     for length in lengths:

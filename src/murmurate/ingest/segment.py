@@ -1,4 +1,4 @@
-"""Where trips begin and end, and which of them stay; each step also tells the custodian how many went."""
+"""Split and select trips; each step also counts what it removed, for the custodian."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from murmurate.core.space import Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.ingest.calendars import holidays_between
-from murmurate.ingest.removed import Removed, difference
+from murmurate.ingest.pipeline import Removed, difference
 
 MONDAY_TO_FRIDAY = (0, 1, 2, 3, 4)
+"""Weekdays that `keep_days` keeps unless given others; 0 is Monday."""
 
 
 def split_gaps(trips: Trips, *, max_gap_s: float = 300.0) -> tuple[Trips, Removed]:
-    """Begin a new trip after every pause longer than `max_gap_s`; if there is any, trips are numbered anew, in order."""
+    """Start a new trip after every pause longer than `max_gap_s`; if there is any, trips are numbered anew, in order."""
     after = _long_pause(trips, max_gap_s)
     split = trips if not after.any() else _numbered(trips, after | _first_points(trips), np.ones(trips.n_points, dtype=bool))
     return split, difference("split_gaps", trips, split, f"split at pauses over {max_gap_s:g} s")
@@ -100,7 +101,7 @@ def _choose(step: str, trips: Trips, good: NDArray[np.bool_], why: str) -> tuple
 
 
 def _long_pause(trips: Trips, max_gap_s: float) -> NDArray[np.bool_]:
-    """Where a point comes too long after the one before it in its trip."""
+    """Return where a point comes too long after the one before it in its trip."""
     positive("max_gap_s", max_gap_s)
     after = np.zeros(trips.n_points, dtype=bool)
     after[1:] = np.diff(trips.time_us) > max_gap_s * 1e6
@@ -114,20 +115,19 @@ def _first_points(trips: Trips) -> NDArray[np.bool_]:
 
 
 def _numbered(trips: Trips, begins: NDArray[np.bool_], keep: NDArray[np.bool_]) -> Trips:
-    """The points to keep, with a new integer `tid` from each beginning on."""
+    """Return the points to keep, with a new integer `tid` from each beginning on."""
     table = trips.table.with_columns(pl.Series("tid", np.cumsum(begins) - 1)).filter(pl.Series(keep))
     return Trips(table, trips.space, trips.time_zone)
 
 
 def _holiday_numbers(days: Integers, holidays: str | Collection[date]) -> Integers:
-    """Holidays as days since 1970."""
+    """Return holidays as days since 1970."""
     if not len(days):
         return np.zeros(0, dtype=np.int64)
+    epoch = date(1970, 1, 1).toordinal()
     if isinstance(holidays, str):
-        epoch = date(1970, 1, 1).toordinal()
-        holidays = holidays_between(
-            holidays, date.fromordinal(int(days.min()) + epoch), date.fromordinal(int(days.max()) + epoch)
-        )
+        first, last = (date.fromordinal(int(day) + epoch) for day in (days.min(), days.max()))
+        holidays = holidays_between(holidays, first, last)
     if not all(isinstance(day, date) for day in holidays):
         raise ParameterError("holidays must be the name of a calendar or dates.")
-    return np.array([day.toordinal() - date(1970, 1, 1).toordinal() for day in holidays], dtype=np.int64)
+    return np.array([day.toordinal() - epoch for day in holidays], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""`scan`: files bigger than memory as parts of whole people, validated and fingerprinted before the first is given.
+"""`scan`: read files larger than memory as parts of whole people, validated and fingerprinted before the first is given.
 
 The first pass reads everything once and finds every fault. Up to `hold_points` points stay in memory in their compact form.
 Beyond that the parts lie in private files in `work_dir`, by default in the state folder, until the partitions are closed. A
@@ -8,11 +8,11 @@ file whose rows do not stand person by person is sorted through such files.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -20,66 +20,62 @@ import polars as pl
 
 from murmurate.core.parameters import whole
 from murmurate.core.space import Space
-from murmurate.core.trips import ORDER, Identity, Trips
+from murmurate.core.trips import ORDER, Identity, Trips, contents
 from murmurate.errors import InputError
 from murmurate.ingest.buckets import Buckets, PartsFolder, read_runs
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.faults import Faults, guarded
 from murmurate.ingest.files import SourceFile, fingerprint, refuse_changed
 from murmurate.ingest.formats import parquet
-from murmurate.ingest.gather import find_files, is_path, points
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.packed import Blocks, Packed
-from murmurate.ingest.read import parse_space
+from murmurate.ingest.read import find_files, is_path, parse_space, points
 from murmurate.ingest.runs import Runs, settle, starts_of
 
 POINTS_PER_PARTITION = 1_000_000
+"""Points of a part, about; a part holds whole people. Set by hand."""
 HOLD_POINTS = 24_000_000
 """Points that wait in memory: about 0.3 GB, 0.6 GB where places are finer than microdegrees. Beyond that they lie in files."""
-_BYTES_A_ROW = {"parquet": 12, "text": 40, "gpx": 100, "geojson": 150}
-_WORTH_BYTES, _WORTH_ROWS = 64 * 2**20, 4_000_000
-"""Beyond these a file is scanned rather than read whole."""
+_BYTES_A_ROW = {"text": 40, "gpx": 100, "geojson": 150}
+"""Typical bytes of a row by kind of file, for estimating the number of buckets. Set by hand."""
+_STREAM_BYTES, _STREAM_ROWS = 64 * 2**20, 4_000_000
+"""A file above either size is scanned in parts and not read whole. Set by hand."""
 
 
 class Partitions:
-    """Parts of whole people, given as often as asked; no person is in two parts."""
+    """Parts of whole people, which can be read any number of times; no person is in two parts."""
 
-    def __init__(
-        self, *, identity: Identity, columns: list[str], space: Space | None, time_zone: str, report: ReadReport
-    ) -> None:
-        self.identity = identity
-        self.columns = columns
+    def __init__(self, found: _Found, *, fingerprint: str, space: Space | None, time_zone: str, report: ReadReport) -> None:
+        self.identity = Identity(fingerprint, tuple(found.people))
+        self.columns = found.columns
         self.space = space
         self.time_zone = time_zone
         self.n_points = report.points
         self.report = report
         """Private counts of what was read, sorted and left out."""
-        self._held: list[Packed] | None = None
-        self._folder: PartsFolder | None = None
-        self._names: list[str] = []
+        self._held, self._folder, self._names = found.held, found.folder, found.names
 
     def carries(self) -> frozenset[str]:
-        """The kinds of content mechanisms ask for, as `Trips.carries` tells them."""
-        kinds = {"time": "datetime", "coordinates": "lat", "cell": "cell", "link": "link", "hour": "hour"}
-        return frozenset(kind for kind, column in kinds.items() if column in self.columns)
+        """Return the kinds of content that are there, as `Trips.carries` does."""
+        return contents(self.columns)
 
     def __iter__(self) -> Iterator[Trips]:
         for source in self.sources():
             yield source.load()
 
-    def sources(self) -> Iterator[HeldPart | FilePart]:
-        """Where each part lies; a source travels to the process that reads it."""
+    def sources(self) -> Iterator[Part]:
+        """Yield where each part lies; a source can be sent to the process that reads it."""
         if self._held is not None:
             for packed in self._held:
-                yield HeldPart(packed, self.space, self.time_zone)
+                yield Part(packed.runs, self.space, self.time_zone)
         elif self._folder is not None:
             for name in self._names:
-                yield FilePart(self._folder.path, name, self.space, self.time_zone)
+                yield Part(partial(read_runs, self._folder.path, name), self.space, self.time_zone)
         else:
             raise InputError("these partitions were closed.")
 
     def close(self) -> None:
-        """Let go of memory and delete what was written to the work folder."""
+        """Free the memory and delete the files in the work folder."""
         if self._folder is not None:
             self._folder.close()
         self._held = self._folder = None
@@ -87,35 +83,21 @@ class Partitions:
     def __enter__(self) -> Partitions:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
 @dataclass(frozen=True)
-class HeldPart:
-    """A part that waits in memory."""
+class Part:
+    """A part that waits in memory or in a private file."""
 
-    packed: Packed
+    runs: Callable[[], Runs]
     space: Space | None
     time_zone: str
 
     def load(self) -> Trips:
-        """Unpack the trips."""
-        return self.packed.runs().trips(space=self.space, time_zone=self.time_zone, source=None)
-
-
-@dataclass(frozen=True)
-class FilePart:
-    """A part that waits in a private file."""
-
-    folder: Path
-    name: str
-    space: Space | None
-    time_zone: str
-
-    def load(self) -> Trips:
-        """Read the trips."""
-        return read_runs(self.folder, self.name).trips(space=self.space, time_zone=self.time_zone, source=None)
+        """Return the trips of the part."""
+        return self.runs().trips(space=self.space, time_zone=self.time_zone, source=None)
 
 
 def scan(
@@ -124,39 +106,20 @@ def scan(
     points_per_partition: int = POINTS_PER_PARTITION,
     hold_points: int = HOLD_POINTS,
     work_dir: str | Path | None = None,
-    layout: str | None = None,
-    columns: Mapping[str, str | None] | None = None,
-    time_zone: str | None = None,
-    local_zone: str | None = None,
-    time_unit: str | None = None,
-    time_format: str | None = None,
-    encoding: str | None = None,
     carry: tuple[str, ...] = (),
-    max_expansion: int = 200,
     space: Space | str | None = None,
-    strict: bool = False,
     report: ReadReport | None = None,
     workers: int = 1,
+    **read_options: Any,
 ) -> Partitions:
-    """Files as parts of about `points_per_partition` points; options and faults are those of `read`.
+    """Read files as parts of about `points_per_partition` points; `read_options` and faults are those of `read`.
 
-    Only the columns named in `carry` come along beside the canonical ones. With `workers` > 1 the file is hashed while it is
-    read.
+    More than `hold_points` points wait in private files in `work_dir`. Only the columns named in `carry` are kept beside
+    the canonical ones. With `workers` > 1 the file is hashed while it is read.
     """
     whole("points_per_partition", points_per_partition)
     whole("hold_points", hold_points, at_least=0)
-    options = ReadOptions(
-        layout=layout,
-        columns=columns or {},
-        time_zone=time_zone,
-        local_zone=local_zone,
-        time_unit=time_unit,
-        time_format=time_format,
-        encoding=encoding,
-        strict=strict,
-        carry=tuple(carry),
-        max_expansion=max_expansion,
-    )
+    options = ReadOptions(carry=tuple(carry), **read_options)
     place = parse_space(space)
     counts = report if report is not None else ReadReport()
     files = find_files(source, options, counts)
@@ -173,30 +136,23 @@ def scan(
     faults.raise_if_any()
     if found is None or not counts.points:
         raise InputError("there are no rows in it.")
-    partitions = Partitions(
-        identity=Identity(seal.fingerprint, tuple(found.people)),
-        columns=found.columns,
-        space=place,
-        time_zone=options.hours_zone,
-        report=counts,
-    )
-    partitions._held, partitions._folder, partitions._names = found.held, found.folder, found.names
-    return partitions
+    zone = options.hours_zone
+    return Partitions(found, fingerprint=seal.fingerprint, space=place, time_zone=zone, report=counts)
 
 
 def worth_streaming(source: Any, **_options: Any) -> bool:
-    """Whether a source is so large that reading it whole would strain memory."""
+    """Return whether a source is so large that it should be scanned in parts."""
     if not is_path(source):
         return False
     path = Path(source)
     try:
-        return path.is_file() and (path.stat().st_size > _WORTH_BYTES or _rows_of_parquet(path) > _WORTH_ROWS)
+        return path.is_file() and (path.stat().st_size > _STREAM_BYTES or _rows_of_parquet(path) > _STREAM_ROWS)
     except OSError:
         return False
 
 
 def _rows_of_parquet(path: Path) -> int:
-    """Rows by the footer; 0 for any other file and for a broken one, which reading will tell."""
+    """Return the rows by the footer; 0 for any other file and for a broken one, which reading will refuse."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -207,7 +163,7 @@ def _rows_of_parquet(path: Path) -> int:
 
 
 class _Found:
-    """What the first pass leaves behind."""
+    """Collects the result of the first pass."""
 
     def __init__(self, hold_points: int, work_dir: str | Path | None) -> None:
         self.people: list[str] = []
@@ -257,14 +213,14 @@ class _Reading:
     def first_pass(self, faults: Faults, report: ReadReport, hold_points: int, work_dir: str | Path | None) -> _Found | None:
         fresh = replace(report)
         try:
-            return self._grouped(faults, report, _Found(hold_points, work_dir))
+            return self._kept(self._groups(faults, report), faults, report, _Found(hold_points, work_dir))
         except _NotGrouped:
             report.__dict__.update(replace(fresh, rows_left_out={}, columns={}, columns_left_out=[]).__dict__)
             faults.clear()
             return self._bucketed(faults, report, hold_points, work_dir)
 
     def _points(self, faults: Faults, report: ReadReport) -> Iterator[pl.DataFrame]:
-        """Canonical points, batch by batch; with several workers the next batch is read while this one is used."""
+        """Yield canonical points, batch by batch; with several workers the next batch is read while this one is used."""
         batches = points(self.files, self.options, faults, report)
         if self.workers == 1:
             yield from batches
@@ -275,15 +231,15 @@ class _Reading:
                 following = aside.submit(next, batches, None)
                 yield frame
 
-    def _grouped(self, faults: Faults, report: ReadReport, found: _Found) -> _Found | None:
-        for part in self._groups(faults, report):
+    def _kept(self, parts: Iterable[Runs], faults: Faults, report: ReadReport, found: _Found) -> _Found | None:
+        for part in parts:
             settled = settle(part, report, faults, strict=self.options.strict, files=self.names)
             found.meet(settled)
             found.take(self._split(settled))
         return None if faults else found
 
     def _groups(self, faults: Faults, report: ReadReport) -> Iterator[Runs]:
-        """Stretches of whole people of about the target size, in the order of the file."""
+        """Yield runs of whole people of about the target size, in the order of the file."""
         pending: list[Runs] = []
         size = 0
         closed: set[Any] = set()
@@ -323,13 +279,10 @@ class _Reading:
         if faults:
             return None
         found = _Found(hold_points if buckets.folder is None else 0, work_dir)
-        for runs in buckets:
-            settled = settle(runs, report, faults, strict=self.options.strict, files=self.names)
-            found.meet(settled)
-            found.take(self._split(settled))
+        kept = self._kept(buckets, faults, report, found)
         if buckets.folder is not None:
             buckets.folder.close()
-        return None if faults else found
+        return kept
 
     def _bucket_count(self) -> int:
         rows = sum(
@@ -339,7 +292,7 @@ class _Reading:
         return int(min(512, max(1, -(-rows // self.target))))
 
     def _split(self, runs: Runs) -> Sequence[Runs]:
-        """Whole people, about the target size."""
+        """Split runs into parts of whole people of about the target size."""
         if runs.n_points <= 2 * self.target:
             return [runs]
         begins = np.append(np.flatnonzero(starts_of(runs.uid)), len(runs.uid))

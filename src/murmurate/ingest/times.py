@@ -1,4 +1,4 @@
-"""Turns a column of times, in whatever form, into instants in UTC, or says why it cannot."""
+"""Convert a column of times in any known form to UTC, or say why not."""
 
 from __future__ import annotations
 
@@ -15,22 +15,26 @@ from murmurate.ingest.instants import NAIVE, UNREADABLE, parse, parse_as
 from murmurate.ingest.options import TIME_UNITS
 
 EARLIEST_US = -2_208_988_800_000_000
-"""1900 began; earlier times are mistakes."""
+"""Earliest time accepted, in microseconds since 1970: the beginning of 1900. Set by hand."""
 LATEST_US = 7_258_118_400_000_000
-"""2200 begins."""
+"""Time before which all must lie, in microseconds since 1970: the beginning of 2200. Set by hand."""
 
-_FIRST_S, _LAST_S = 315_532_800, 4_102_444_800  # 1980 and 2100, between which an epoch's unit is told by its size
+_FIRST_S, _LAST_S = 315_532_800, 4_102_444_800
+"""Seconds since 1970 at the beginning of 1980 and 2100, between which the size of a count shows its unit."""
 
 ZONE_REMEDY = (
     "Say which zone the times are in, such as --time-zone Europe/Helsinki (in Python time_zone='Europe/Helsinki'), or UTC."
 )
+"""What to do about times without a zone."""
 FORMAT_REMEDY = "Say how times are written, such as --time-format '%d/%m/%Y %H:%M' (in Python time_format='%d/%m/%Y %H:%M')."
+"""What to do about times in an unknown format."""
 UNIT_REMEDY = "Say which unit counts since 1970 are in: time_unit='s', 'ms', 'us' or 'ns'."
+"""What to do about counts in an unknown unit."""
 
 
 @dataclass
 class Clock:
-    """Reads the times of one file; remembers what it learnt from the first rows, so that a mixture is noticed."""
+    """Reads the times of one file and remembers the form of the first rows, so that a mixture is noticed."""
 
     time_zone: str | None
     time_unit: str | None
@@ -44,7 +48,7 @@ class Clock:
     _order: str | None = field(default=None, init=False)
 
     def instants(self, times: pl.Series, place: Place) -> pl.Series | None:
-        """The column in UTC; None where there is a fault."""
+        """Return the column in UTC; None where there is a fault."""
         before = len(self.faults)
         if times.null_count():
             self.faults.add_rows("empty", times.is_null(), place, column=self.column)
@@ -105,7 +109,7 @@ class Clock:
         if np.abs(values.astype(np.float64)).max(initial=0) > 9.2e18 / max(1, TIME_UNITS[unit]):
             self.faults.add("counts too large to be times", file=place.file, column=self.column, remedy=UNIT_REMEDY)
             return None
-        return pl.Series(times.name, _microseconds(values, unit)).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+        return pl.Series(times.name, _microseconds(values, unit)).cast(TIME)
 
     # -- text ------------------------------------------------------------------------------------------------------
 
@@ -137,11 +141,7 @@ class Clock:
         odd = offset != self._offset
         if not odd.any() and self._offset == NAIVE:
             return self._localise(pl.Series(times.name, clock).cast(pl.Datetime("us")), place)
-        utc = (
-            pl.Series(times.name, clock - offset.astype(np.int64) * 60_000_000)
-            .cast(pl.Datetime("us"))
-            .dt.replace_time_zone("UTC")
-        )
+        utc = pl.Series(times.name, clock - offset.astype(np.int64) * 60_000_000).cast(TIME)
         if not odd.any() or self._explained(utc, offset):
             return utc
         first = "no zone" if self._offset == NAIVE else f"offset {_offset_words(self._offset or 0)}"
@@ -162,14 +162,14 @@ class Clock:
         return found if aware else self._localise(found, place)
 
     def _explained(self, utc: pl.Series, offset: NDArray[np.int16]) -> bool:
-        """Whether every stated offset is the one that the given zone had at that moment (summer and winter time)."""
+        """Return whether every stated offset is the one of the given zone at that moment (summer and winter time)."""
         if self.time_zone is None or (offset == NAIVE).any():
             return False
         local = utc.dt.convert_time_zone(self.time_zone)
         minutes = (local.dt.base_utc_offset() + local.dt.dst_offset()).dt.total_minutes().to_numpy()
         return bool((minutes == offset).all())
 
-    # -- clocks on the wall ----------------------------------------------------------------------------------------
+    # -- local times ----------------------------------------------------------------------------------------
 
     def _localise(self, wall: pl.Series, place: Place) -> pl.Series | None:
         if self.time_zone is None:
@@ -190,7 +190,7 @@ class Clock:
 def _day_or_month_first(
     times: pl.Series, unread: NDArray[np.int16]
 ) -> tuple[str | None, tuple[NDArray[np.int64], NDArray[np.int16]]]:
-    """The one order of day and month in which every text is a time, and what it gives; "either" where both are."""
+    """Find the one order of day and month in which every text is a time, and its result; "either" where both are."""
     found = {order: parse(times, order) for order in ("dmy", "mdy")}
     whole = [order for order, (_, offset) in found.items() if not (offset == UNREADABLE).any()]
     if len(whole) == 1:
@@ -199,12 +199,12 @@ def _day_or_month_first(
 
 
 def counts_of(times: pl.Series) -> NDArray[np.int64]:
-    """The bare counts of a column of datetimes, not copied."""
+    """Return the bare counts of a column of datetimes, not copied."""
     return times.to_numpy().view(np.int64)
 
 
 def _tell_unit(values: NDArray[np.number[Any]]) -> str | None:
-    """The one unit in which every value lies between 1980 and 2100 (or nearly every: the rest are faults)."""
+    """Find the one unit in which every value lies between 1980 and 2100 (or nearly every: the rest are faults)."""
     if not len(values):
         return "s"
     inside = {unit: float(_within(values, unit).mean()) for unit in TIME_UNITS}

@@ -1,4 +1,4 @@
-"""The only room that draws privacy noise: a keyed stream, integer noise, and noise on the two public lattices."""
+"""Draw privacy noise: a keyed stream, integer noise, and noise on the two public lattices. No other module draws any."""
 
 from murmurate.noise.discrete import gaussian_integers, laplace_integers
 from murmurate.noise.lattice import planar_laplace

@@ -1,27 +1,25 @@
-"""AboveThreshold: the first of several values that passes a noisy threshold, many rows at once."""
+"""Find the first of several values that passes a noisy threshold (AboveThreshold), many rows at once."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from murmurate.core.parameters import positive
 from murmurate.errors import ParameterError
-
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
+from murmurate.noise.stream import Randomness
 
 
 def above_threshold(
     values: NDArray[np.integer], *, threshold: float, epsilon: float, sensitivity: float, rng: Randomness
 ) -> NDArray[np.int64]:
-    """For each row the first column whose value plus noise reaches the noisy threshold; -1 where none does.
+    """Return, for each row, the first column whose value plus noise reaches the noisy threshold; -1 where none does.
 
     The threshold carries Laplace noise of scale 2 s / epsilon, drawn once a row, and every test noise of 4 s / epsilon.
-    Guarantee: each row's answer is epsilon-differentially private where a neighbouring input changes no value by more than
-    the sensitivity s. Uniforms have 52 bits, so an answer's probability is off by at most 2^-51.
+    Guarantee: each row's result is epsilon-differentially private where a neighbouring input changes no value by more than
+    the sensitivity s. Uniforms have 52 bits, so the probability of a result is off by at most 2^-51.
+
+    `values` holds exact counts, one row per test; the sensitivity bounds the change of any of them.
 
     >>> from murmurate.noise.stream import seeded
     >>> counts = np.array([[1, 5, 50], [40, 60, 80]])
@@ -48,6 +46,6 @@ def above_threshold(
 
 
 def _laplace(uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Standard Laplace numbers; they are only ever compared, never released."""
+    """Return standard Laplace numbers; they are only ever compared, never released."""
     centred = uniforms - 0.5
     return -np.sign(centred) * np.log1p(-2 * np.abs(centred))

@@ -1,4 +1,4 @@
-"""Random directions with a free uniform number: the step that plane and sphere noise share.
+"""Draw random directions, each with an independent uniform number: the step that plane and sphere noise share.
 
 A point (u, v) uniform in the unit disc has a uniform direction, and w = u^2 + v^2 is uniform and independent of it. So one
 accepted point gives the direction and half of a Gamma(2) radius, -ln(w * fraction)/epsilon, without any angle function.
@@ -6,34 +6,34 @@ accepted point gives the direction and half of a Gamma(2) radius, -ln(w * fracti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
-
-Floats = NDArray[np.float64]
+from murmurate.core.space import Floats
+from murmurate.noise.stream import Randomness
 
 ATTEMPTS = 8192
-"""Attempts a block: their arrays stay in the second-level cache."""
+"""Attempts per block. Set by hand so that their arrays stay in the second-level cache."""
 
 _WORDS_EACH = 4
+"""Random words per attempt: two coordinates, the fraction of the radius, and the further uniform number."""
+
 _SPARE = 16
+"""Spare words per block for fractions below `_SMALL`. A block needs 0.008 of them on average."""
+
 _SMALL = np.uint64(1 << 44)
+"""Words below this (one in a million) get 64 further bits, because the longest radii come from them."""
 
 
 class Directions:
-    """Blocks of accepted attempts, in buffers that are used again for each block."""
+    """Draws blocks of accepted attempts into buffers that are reused."""
 
     def __init__(self) -> None:
         self._words = np.empty(ATTEMPTS * _WORDS_EACH + _SPARE, dtype=np.uint64)
         self._u, self._v, self._w, self._fraction, self._other = np.empty((5, ATTEMPTS))
 
     def draw(self, points: int, rng: Randomness) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Up to `points` of them: u, v, w, a uniform fraction in (0, 1) and another one in [0, 1]."""
+        """Return up to `points` attempts: u, v, w, a uniform fraction in (0, 1) and another one in [0, 1]."""
         attempts = min(ATTEMPTS, points + points // 3 + 16)  # an attempt succeeds with probability pi/4
         words = self._words[: attempts * _WORDS_EACH + _SPARE]
         rng.fill(words)
@@ -69,5 +69,5 @@ def _accepted(words, u, v, w, fraction, other):  # type: ignore[no-untyped-def] 
 
 @njit(cache=True, nogil=True)
 def nearest(value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """The nearest whole number, for sizes below 2^51; unlike a call of rint it runs on vectors."""
+    """Round to the nearest whole number, for sizes below 2^51; unlike a call of rint it is vectorised."""
     return (value + 1.5 * 2.0**52) - 1.5 * 2.0**52

@@ -1,4 +1,4 @@
-"""Discrete Laplace and Gaussian noise on integers: OpenDP's vetted samplers, or a repeatable twin for tests.
+"""Add discrete Laplace and Gaussian noise to integers: OpenDP's vetted samplers, or repeatable ones for tests.
 
 A secure stream goes through OpenDP, whose samplers are exact (rational arithmetic on the operating system's own random
 bits). OpenDP cannot be seeded, so a seeded stream takes the samplers of Canonne, Kamath and Steinke written out below:
@@ -10,37 +10,34 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from murmurate.core.parameters import positive
+from murmurate.core.space import Integers
 from murmurate.errors import ParameterError
-
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
-
-Integers = NDArray[np.int64]
+from murmurate.noise.stream import Randomness
 
 MAX_SCALE = 2.0**45
-"""Noise this wide still fits 64 bits with room for the values."""
+"""Largest noise scale, in lattice steps. Values plus noise of this scale still fit 64 bits."""
 
 SMOOTH_SCALE = 20.0
-"""Steps of deviation from which on discrete Gaussian noise is, to an accountant of the continuous law, the same thing."""
+"""Smallest standard deviation of discrete Gaussian noise, in lattice steps, for which accountants of the continuous Gaussian
+are used: from here on its delta is at most 0.4 % larger (see `core.accounting.LATTICE_MARGIN`)."""
 
 _AT_ONCE = 20_000
-"""Values handed to OpenDP at a time."""
+"""Values handed to OpenDP per call: small enough that several threads share one table. Set by hand."""
 _WORDS_AT_ONCE = 1 << 16
+"""Random words drawn at a time by the seeded samplers (512 KiB). Set by hand."""
 _RESERVE = 4096
-"""Words kept for one draw; none needs so many but with a probability below 2^-1000."""
+"""Words kept for one draw, which needs more only with a probability below 2^-1000."""
 
 
 def laplace_integers(values: Integers, *, scale: float, rng: Randomness, threads: int = 1) -> Integers:
-    """Values plus independent noise of P(z) proportional to exp(-|z|/scale).
+    """Add independent noise of P(z) proportional to exp(-|z|/scale).
 
-    Guarantee: with L1 sensitivity s the result is (s/scale)-differentially private.
+    Guarantee: with L1 sensitivity s the result is (s/scale)-differentially private. `threads` draw in parallel.
 
     >>> from murmurate.noise.stream import seeded
     >>> laplace_integers(np.zeros(3, dtype=np.int64), scale=2.0, rng=seeded(1)).dtype
@@ -54,10 +51,10 @@ def laplace_integers(values: Integers, *, scale: float, rng: Randomness, threads
 
 
 def gaussian_integers(values: Integers, *, scale: float, rng: Randomness, threads: int = 1) -> Integers:
-    """Values plus independent noise of P(z) proportional to exp(-z^2/(2 scale^2)).
+    """Add independent noise of P(z) proportional to exp(-z^2/(2 scale^2)).
 
     Guarantee: with L2 sensitivity s the result is (s/scale)^2/2-zCDP; accountants take scale/s as noise multiplier, so a
-    scale under `SMOOTH_SCALE` steps, where the discrete law is not yet the one they know, is refused.
+    scale under `SMOOTH_SCALE` steps, where the discrete distribution still differs from the continuous one, is refused.
     """
     if scale < SMOOTH_SCALE:
         raise ParameterError(
@@ -68,7 +65,7 @@ def gaussian_integers(values: Integers, *, scale: float, rng: Randomness, thread
 
 
 def discrete_gaussian(values: Integers, *, scale: float, rng: Randomness, threads: int = 1) -> Integers:
-    """As `gaussian_integers` at any scale, (s/scale)^2/2-zCDP and no more: accountants of the continuous law do not know it."""
+    """Add noise as `gaussian_integers` does, at any scale: (s/scale)^2/2-zCDP, and no continuous Gaussian for accountants."""
     values = _checked(values, scale)
     if not rng.seeded:
         return _by_opendp(values, scale, "make_gaussian", threads)
@@ -105,11 +102,11 @@ def _by_opendp(values: Integers, scale: float, make: str, threads: int) -> Integ
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 
-# -- the repeatable twin --------------------------------------------------------------------------------------------
+# -- seeded samplers --------------------------------------------------------------------------------------------
 
 
 def _ratio(scale: float) -> tuple[int, int]:
-    """The scale as an exact fraction of 64-bit integers; a scale too small for one is rounded up to the next 2^-62."""
+    """Return the scale as an exact fraction of 64-bit integers; a scale too small for one is rounded up to the next 2^-62."""
     numerator, denominator = float(scale).as_integer_ratio()
     return (numerator, denominator) if denominator <= 2**62 else (math.ceil(scale * 2**62), 2**62)
 
@@ -132,7 +129,7 @@ def _next(words, cursor):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN20
 
 @njit(cache=True, nogil=True)
 def _below(bound, words, cursor):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Uniform on 0 .. bound - 1, without modulo bias."""
+    """Draw uniformly from 0 .. bound - 1, without modulo bias."""
     size = np.uint64(bound)
     unfair = (~size + np.uint64(1)) % size  # 2^64 mod size
     word = _next(words, cursor)
@@ -143,7 +140,7 @@ def _below(bound, words, cursor):  # type: ignore[no-untyped-def]  # noqa: ANN00
 
 @njit(cache=True, nogil=True)
 def _flip(numerator, denominator, words, cursor):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """True with probability exp(-numerator/denominator), for a fraction within [0, 1]."""
+    """Return True with probability exp(-numerator/denominator), for a fraction within [0, 1]."""
     k = 1
     while _below(denominator, words, cursor) < numerator and (k == 1 or _below(k, words, cursor) == 0):
         k += 1
@@ -152,7 +149,7 @@ def _flip(numerator, denominator, words, cursor):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True)
 def _one_laplace(numerator, denominator, words, cursor):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """One draw with scale numerator/denominator."""
+    """Draw one number with scale numerator/denominator."""
     while True:
         part = _below(numerator, words, cursor)
         if not _flip(part, numerator, words, cursor):

@@ -1,4 +1,4 @@
-"""Planar Laplace noise on the integer lattice of a plane.
+"""Add planar Laplace noise on the integer lattice of a plane.
 
 Noise and precision. The ideal noise has density epsilon^2/(2 pi) exp(-epsilon |z|): a uniform direction and a Gamma(2)
 radius. Adding it to a lattice point and rounding to the lattice is post-processing of the ideal mechanism, so epsilon
@@ -6,32 +6,26 @@ per step holds exactly for it. What the machine adds: numbers come from 64-bit w
 the radius), and a computed offset differs from the ideal one by less than 2^-36 of its length or of 1/epsilon, whichever
 is greater, outside an event of probability 2^-50 a point. For 1/epsilon of 10 km on a lattice of 0.1 m the border of an
 output cell moves by less than 10^-5 of a step, and its probability by a factor within 1 ± 4 * 10^-5. The tail is not cut:
-the longest radius that can be drawn is beyond 120/epsilon, which the ideal law passes with probability below 2^-160.
+the longest radius that can be drawn is beyond 120/epsilon, which the ideal radius passes with probability below 2^-160.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from murmurate.core.parameters import positive
+from murmurate.core.space import Integers
 from murmurate.errors import ParameterError
 from murmurate.noise.directions import Directions, nearest
-
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
-
-Integers = NDArray[np.int64]
+from murmurate.noise.stream import Randomness
 
 _COARSEST = 1e-9
-"""Below this epsilon per step doubles would no longer resolve the lattice."""
+"""Smallest epsilon per lattice step. Below it, double precision would no longer resolve the lattice."""
 
 
 def planar_laplace(x: Integers, y: Integers, *, epsilon_per_step: float, rng: Randomness) -> tuple[Integers, Integers]:
-    """Lattice points plus planar Laplace noise, rounded to the lattice.
+    """Add planar Laplace noise to lattice points and round to the lattice.
 
     Guarantee: each point alone is `epsilon_per_step` geo-indistinguishable per lattice step of Euclidean distance.
 

@@ -1,29 +1,26 @@
-"""Discrete Laplace noise on very many zeros, of which only those above a threshold are looked at."""
+"""Add discrete Laplace noise to very many zeros, of which only those above a threshold are kept."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from murmurate.core.parameters import positive, whole
-
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
-
-Integers = NDArray[np.int64]
+from murmurate.core.space import Integers
+from murmurate.noise.stream import Randomness
 
 
 def laplace_survivors(n: int, *, scale: float, threshold: int, rng: Randomness) -> tuple[Integers, Integers]:
-    """Which of `n` zeros reach `threshold` (at least 1) under noise of P(z) proportional to exp(-|z|/scale), and their values.
+    """Draw which of `n` zeros reach `threshold` (at least 1) under noise of P(z) proportional to exp(-|z|/scale).
 
-    The same law as noising every zero and keeping those at or above the threshold, at the cost of those kept: a zero passes
+    Returns their positions and noisy values. The distribution is that of adding noise to every zero and keeping those at or
+    above the threshold, at the cost of those kept: a zero passes
     with probability a^t / (1 + a), a = exp(-1/scale), so the gaps between passing ones are geometric, and what a passing
-    one has above the threshold is geometric too. Geometric draws come from 52-bit uniforms, so the law of each kept one is
-    off by at most 2^-52 in all: far in the tail that is more than the probability itself, so an exact epsilon holds up to a
-    delta of 2^-52 for each.
+    one has above the threshold is geometric too. Geometric draws come from 52-bit uniforms, so probabilities of each kept
+    one are off by at most 2^-52 in all: far in the tail that is more than the probability itself, so an exact epsilon holds
+    up to a delta of 2^-52 for each.
 
     >>> from murmurate.noise.stream import seeded
     >>> places, values = laplace_survivors(10**12, scale=2.0, threshold=40, rng=seeded(1))
@@ -51,5 +48,5 @@ def laplace_survivors(n: int, *, scale: float, threshold: int, rng: Randomness) 
 
 
 def _geometric(uniforms: NDArray[np.float64], log_fail: float) -> NDArray[np.float64]:
-    """Failures before the first success, P(k or more) = exp(k * log_fail)."""
+    """Return failures before the first success, P(k or more) = exp(k * log_fail)."""
     return np.floor(np.log(uniforms) / log_fail)

@@ -1,4 +1,4 @@
-"""Laplace noise on the sphere, on the public lattice of microdegrees.
+"""Add Laplace noise on the sphere, on the public lattice of microdegrees.
 
 Noise and precision. The ideal output has density proportional to exp(-epsilon d) with respect to area on the sphere,
 d being the great-circle distance. By symmetry its constant does not depend on where one stands, so the triangle
@@ -13,7 +13,6 @@ lattice step. For 1/epsilon up to 10 km both together move the probability of an
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -22,10 +21,8 @@ from numpy.typing import NDArray
 from murmurate.core.parameters import positive
 from murmurate.errors import ParameterError
 from murmurate.noise.directions import Directions, nearest
+from murmurate.noise.stream import Randomness
 from murmurate.spaces.sphere import EARTH_RADIUS_M
-
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
 
 Microdegrees = NDArray[np.int32]
 
@@ -33,19 +30,21 @@ UDEG = math.pi / 180e6
 """Radians in a microdegree."""
 
 PER_RADIAN = 1.0 / UDEG
+"""Microdegrees in a radian."""
 
-_POLE = 90_000_000
-_HALF_TURN = 180_000_000
-_SERIES_RADIUS = 0.01
-_SERIES_LATITUDE = 80_000_000
+POLE, HALF_TURN = 90_000_000, 180_000_000
+"""Largest latitude and longitude, in microdegrees."""
+SERIES_RADIUS, SERIES_LATITUDE = 0.01, 80_000_000
+"""Series replace trigonometric functions below this arc in radians and up to this latitude in microdegrees: their
+truncation error stays below 10^-6 of a lattice step there."""
 _NEARLY_UNIFORM = 0.7
-"""Below this epsilon per radian proposals uniform on the sphere are kept more often than Gamma(2) ones."""
+"""Below this epsilon per radian, proposals uniform on the sphere are accepted more often than Gamma(2) radii."""
 
 
 def geo_laplace(
     lat_udeg: Microdegrees, lng_udeg: Microdegrees, *, epsilon_per_m: float, rng: Randomness
 ) -> tuple[Microdegrees, Microdegrees]:
-    """Points of the microdegree lattice plus Laplace noise on the sphere, rounded to the lattice.
+    """Add Laplace noise on the sphere to points of the microdegree lattice and round to the lattice.
 
     Guarantee: each point alone is `epsilon_per_m` geo-indistinguishable per metre of great-circle distance.
 
@@ -55,7 +54,7 @@ def geo_laplace(
     True
     """
     positive("epsilon_per_m", epsilon_per_m)
-    lat, lng = _checked(lat_udeg, _POLE, "latitude"), _checked(lng_udeg, _HALF_TURN, "longitude")
+    lat, lng = _checked(lat_udeg, POLE, "latitude"), _checked(lng_udeg, HALF_TURN, "longitude")
     if lat.shape != lng.shape:
         raise ParameterError(f"latitudes and longitudes must be as many; got {lat.size:,} and {lng.size:,}.")
     epsilon = epsilon_per_m * EARTH_RADIUS_M
@@ -98,7 +97,7 @@ def _move(
     """Write the destinations of one block; u and v are overwritten."""
     lat, lng = places
     u, v, w, r = drawn
-    beyond = np.flatnonzero((r >= _SERIES_RADIUS) | (np.abs(lat) > _SERIES_LATITUDE))
+    beyond = np.flatnonzero((r >= SERIES_RADIUS) | (np.abs(lat) > SERIES_LATITUDE))
     u_beyond, v_beyond = u[beyond], v[beyond]
     _north_east_by_series(lat, w, r, u, v)
     if beyond.size:
@@ -117,7 +116,7 @@ def _north_east_exactly(which, lat, w, r, u, v):  # type: ignore[no-untyped-def]
         v[i] = east * PER_RADIAN
 
 
-# The loops below are short and touch few arrays each: that is what lets the compiler run them on vectors.
+# The loops below are short and touch few arrays each: that lets the compiler vectorise them.
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -132,21 +131,21 @@ def _north_east_by_series(lat, w, r, u, v):  # type: ignore[no-untyped-def]  # n
 @njit(cache=True, nogil=True)
 def _add_latitude(lat, offset, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     for i in range(lat.size):
-        out[i] = np.int32(min(max(lat[i] + nearest(offset[i]), -_POLE), _POLE))
+        out[i] = np.int32(min(max(lat[i] + nearest(offset[i]), -POLE), POLE))
 
 
 @njit(cache=True, nogil=True)
 def _add_longitude(lng, offset, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Wrapped into -180 degrees up to but not including 180; the offset is half a turn at most."""
+    """Add and wrap into -180 degrees up to but not including 180; the offset is half a turn at most."""
     for i in range(lng.size):
         moved = lng[i] + nearest(offset[i])
-        moved = moved - 2.0 * _HALF_TURN if moved >= _HALF_TURN else moved
-        out[i] = np.int32(moved + 2.0 * _HALF_TURN if moved < -_HALF_TURN else moved)
+        moved = moved - 2.0 * HALF_TURN if moved >= HALF_TURN else moved
+        out[i] = np.int32(moved + 2.0 * HALF_TURN if moved < -HALF_TURN else moved)
 
 
 @njit(cache=True, nogil=True)
 def exact_offset(phi, r, cos_azimuth, sin_azimuth):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Change of latitude and longitude, in radians, after an arc of `r` radians; by the full formula."""
+    """Return the change of latitude and longitude, in radians, after an arc of `r` radians; by the full formula."""
     a = math.sin(r) * cos_azimuth
     b = math.sin(r) * sin_azimuth
     x = math.cos(r) * math.cos(phi) - a * math.sin(phi)
@@ -156,14 +155,14 @@ def exact_offset(phi, r, cos_azimuth, sin_azimuth):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def series_offset(phi, r, cos_azimuth, sin_azimuth):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """The same for r < 0.01 and latitudes within 80 degrees, without branches, so that it runs on vectors."""
+    """Return the same within `SERIES_RADIUS` and `SERIES_LATITUDE`, without branches, so that it is vectorised."""
     sin_phi = sine(phi)
     return series_offset_at(sin_phi, math.sqrt(1.0 - sin_phi * sin_phi), r, cos_azimuth, sin_azimuth)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def series_offset_at(sin_phi, cos_phi, r, cos_azimuth, sin_azimuth):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """The same where sine and cosine of the latitude are known.
+    """Return the same where sine and cosine of the latitude are known.
 
     In the plane of the meridian the point lies at angle psi = phi + atan(a/c). Leaving that plane by b turns the
     longitude by D with tan D = b/x and lowers the latitude: tan(phi2) = tan(psi) cos(D), so psi - phi2 is the arc tangent
@@ -191,7 +190,7 @@ def _small_atan(t):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
 
 @njit(cache=True, nogil=True, inline="always")
 def sine(t):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Taylor's series up to t^19: exact in doubles for |t| up to 1.4."""
+    """Return the sine by Taylor's series up to t^19: exact in doubles for |t| up to 1.4."""
     z = t * t
     p = 1.0 - z * (1 / 110) * (1.0 - z * (1 / 156) * (1.0 - z * (1 / 210) * (1.0 - z * (1 / 272) * (1.0 - z * (1 / 342)))))
     return t * (1.0 - z * (1 / 6) * (1.0 - z * (1 / 20) * (1.0 - z * (1 / 42) * (1.0 - z * (1 / 72) * p))))

@@ -1,4 +1,4 @@
-"""The stream of random words: AES-256 in counter mode, keyed by the operating system."""
+"""Draw random words: AES-256 in counter mode, keyed by the operating system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from murmurate.errors import ParameterError
 Words = NDArray[np.uint64]
 
 _ZEROS = bytes(1 << 20)
-"""What is enciphered: the key stream itself is the output."""
+"""Plain text that is encrypted, 1 MiB at a time: zeros, so that the key stream itself is the output."""
 
 
 class Randomness:
@@ -35,7 +35,7 @@ class Randomness:
     __slots__ = ("_children", "_encryptor", "_key", "_lock", "_process")
 
     def __init__(self, seed_key: bytes | None = None) -> None:
-        """Keep to `secure()` and `seeded()`; a given key makes the stream repeatable."""
+        """Start a stream; use `secure()` or `seeded()` instead. A given `seed_key` makes it repeatable."""
         self._key = seed_key
         self._children = 0
         self._lock = threading.Lock()
@@ -63,7 +63,7 @@ class Randomness:
             self._children += 1
             return hashlib.sha256(b"murmurate child" + (self._key or b"") + self._children.to_bytes(8, "big")).digest()
 
-    # -- words and what is made of them ----------------------------------------------------------------------------
+    # -- words and numbers made of them ----------------------------------------------------------------------------
 
     def fill(self, buffer: Words) -> None:
         """Overwrite a contiguous buffer with random words."""
@@ -76,7 +76,7 @@ class Randomness:
                 self._encryptor.update_into(_ZEROS if len(part) == len(_ZEROS) else _ZEROS[: len(part)], part)
 
     def words(self, n: int) -> Words:
-        """`n` uniform 64-bit words."""
+        """Return `n` uniform 64-bit words."""
         whole("n", int(n), at_least=0)
         buffer = np.empty(int(n), dtype=np.uint64)
         if n:
@@ -84,11 +84,11 @@ class Randomness:
         return buffer
 
     def uniforms(self, n: int) -> NDArray[np.float64]:
-        """`n` numbers in the open interval (0, 1): the middles of 2^52 equal parts."""
+        """Return `n` numbers in the open interval (0, 1): the middles of 2^52 equal parts."""
         return ((self.words(n) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
     def integers(self, low: int, high: int, n: int) -> NDArray[np.int64]:
-        """`n` whole numbers from `low` up to but not including `high`, without modulo bias."""
+        """Return `n` whole numbers from `low` up to but not including `high`, without modulo bias."""
         span = int(high) - int(low)
         if not 0 < span <= 2**63 or int(low) < -(2**63) or int(high) > 2**63:
             raise ParameterError(f"integers needs low < high within 64 bits; got low = {low!r} and high = {high!r}.")
@@ -101,7 +101,7 @@ class Randomness:
         return (words % np.uint64(span)).astype(np.int64) + np.int64(low)
 
     def permutation(self, n: int) -> NDArray[np.int64]:
-        """The numbers 0 to `n` - 1 in uniformly random order."""
+        """Return the numbers 0 to `n` - 1 in uniformly random order."""
         while True:
             words = self.words(n)
             order = np.argsort(words, kind="stable").astype(np.int64)
@@ -111,7 +111,7 @@ class Randomness:
                 return order
 
     def normals(self, n: int) -> NDArray[np.float64]:
-        """`n` standard normal numbers, in bulk; not a defence against floating-point attacks: round before release."""
+        """Return `n` standard normal numbers, in bulk; not a defence against floating-point attacks: round before release."""
         from murmurate.noise.ziggurat import fill_normals
 
         return fill_normals(int(n), self)
@@ -119,21 +119,21 @@ class Randomness:
     # -- further streams -------------------------------------------------------------------------------------------
 
     def spawn(self, k: int) -> list[Randomness]:
-        """`k` independent streams: secure ones have keys of their own, seeded ones follow from this one."""
+        """Return `k` independent streams: secure ones have keys of their own, seeded ones follow from this one."""
         whole("k", k, at_least=0)
         return [Randomness(self._child_key()) if self.seeded else secure() for _ in range(k)]
 
     def generator(self) -> np.random.Generator:
-        """A numpy generator for draws that carry no privacy claim (sampling from a model, choosing test queries)."""
+        """Return a numpy generator for draws that carry no privacy claim (sampling from a model, choosing test queries)."""
         return np.random.default_rng(self.words(4))
 
 
 def secure() -> Randomness:
-    """A stream keyed by the operating system; the only kind a real release may use."""
+    """Start a stream keyed by the operating system; the only kind a real release may use."""
     return Randomness()
 
 
 def seeded(seed: int) -> Randomness:
-    """A repeatable stream, for tests and demos; releases made with it are marked and no ledger accepts them."""
+    """Start a repeatable stream from `seed`, for tests and demos; releases say so and no real ledger accepts them."""
     whole("seed", seed, at_least=0)
     return Randomness(hashlib.sha256(b"murmurate seed" + int(seed).to_bytes(8, "big")).digest())

@@ -1,23 +1,23 @@
-"""Bulk normal numbers: a 256-layer ziggurat over words of the stream."""
+"""Draw normal numbers in bulk: a 256-layer ziggurat over words of the stream."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from murmurate.noise.stream import Randomness
+from murmurate.noise.stream import Randomness
 
 LAYERS = 256
+"""Layers of the ziggurat: eight bits of a word choose one."""
 _WORDS_AT_ONCE = 1 << 16
+"""Random words drawn at a time (512 KiB). Set by hand."""
 
 
 def _layers() -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Edges x and heights f(x) of layers of equal area under exp(-x^2/2), found by bisection on the outermost edge."""
+    """Return edges x and heights f(x) of layers of equal area under exp(-x^2/2), found by bisection on the outermost edge."""
     low, high = 3.0, 4.0
     for _ in range(200):
         edge = (low + high) / 2
@@ -28,7 +28,7 @@ def _layers() -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _leftover(edge: float) -> tuple[float, NDArray[np.float64]]:
-    """How much height is missing (negative: the stack passes the top) when the outermost edge is here."""
+    """Return how much height is missing (negative: the stack passes the top) when the outermost edge is here."""
     tail = math.sqrt(math.pi / 2) * math.erfc(edge / math.sqrt(2))
     area = edge * math.exp(-0.5 * edge * edge) + tail
     edges = np.zeros(LAYERS + 1)
@@ -43,6 +43,7 @@ def _leftover(edge: float) -> tuple[float, NDArray[np.float64]]:
 
 
 TAIL, EDGES, HEIGHTS = _layers()
+"""Outermost edge, edges and heights of the layers, in standard deviations; computed at import."""
 
 
 @njit(cache=True, nogil=True)
@@ -86,7 +87,7 @@ def _normals(words, out, done, tail_sign, tail, edges, heights):  # type: ignore
 
 
 def fill_normals(n: int, rng: Randomness) -> NDArray[np.float64]:
-    """`n` standard normal numbers."""
+    """Return `n` standard normal numbers."""
     out = np.empty(n)
     done, tail_sign = 0, 0.0
     while done < n:

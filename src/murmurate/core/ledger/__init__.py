@@ -1,4 +1,4 @@
-"""What each population has spent, may spend, and who said so."""
+"""Record what each population has spent and may spend, and who set it."""
 
 from murmurate.core.ledger.accounts import Amount, Limit, Spent
 from murmurate.core.ledger.ledger import Entry, Ledger, Verified

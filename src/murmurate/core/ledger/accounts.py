@@ -1,4 +1,4 @@
-"""Accounts, one per (kind, unit): what was spent, what may be, and whether one more charge fits."""
+"""Compute accounts, one per (kind, unit): what was spent, what may be, and whether one more charge fits."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from murmurate.core.parameters import one_of, positive, share
 from murmurate.errors import ParameterError
 
 TOLERANCE = 1e-12
-"""Relative slack on a limit: ten charges of 0.1 fit into 1.0 whatever order floating point adds them in."""
+"""Relative tolerance of a limit: ten charges of 0.1 fit into 1.0 in any order of floating-point addition."""
 
 MEANINGLESS = 1e6
-"""An epsilon for promises that say nothing any more, large and finite so that sums stay numbers."""
+"""Epsilon of promises without meaning: large, and finite so that sums stay finite. Set by hand."""
 
 SUMMED = ("dp", "geoind")
-"""The kinds that add up; the others are listed."""
+"""Kinds of guarantees that are summed; the others are only listed."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class Limit:
-    """How much an account may spend, who said so and when."""
+    """How much an account may spend, who set it and when."""
 
     amount: Amount
     who: str
@@ -55,7 +55,7 @@ class Limit:
 
 
 def limit_amount(*, kind: str, unit: str, epsilon: float | None, delta: float | None, epsilon_per_m: float | None) -> Amount:
-    """A limit as it was asked for, checked; 0 closes an account."""
+    """Check a limit and return it as an amount; 0 closes an account."""
     one_of("kind", kind, SUMMED)
     one_of("unit", unit, FINER)
     name, value, other = ("epsilon", epsilon, epsilon_per_m) if kind == "dp" else ("epsilon_per_m", epsilon_per_m, epsilon)
@@ -97,27 +97,27 @@ class Spent:
 
 
 def accounts_of(guarantee: Guarantee) -> list[tuple[str, str]]:
-    """Every account a charge debits: its own unit and all finer ones; none for what does not add up."""
+    """Return every account a charge debits: its own unit and all finer ones; none for guarantees that are not summed."""
     if guarantee.kind not in SUMMED:
         return []
     return [(guarantee.kind, unit) for unit in FINER[guarantee.unit.name]]
 
 
 def standing(account: tuple[str, str], charges: Sequence[Guarantee], limit: Amount | None) -> Spent:
-    """What these charges to this account come to, seen at the limit's delta."""
+    """Compose the charges to this account at the limit's delta."""
     kind, unit = account
     if kind == "geoind":
         spent = Amount(kind, unit, fsum(charge.epsilon_per_m for charge in charges if isinstance(charge, GeoInd)))
         return Spent(spent, limit, len(charges))
     charged = [_seen_from(unit, charge) for charge in charges if isinstance(charge, DP)]
-    # without a limit there is no delta to look at: the promises' own deltas, added, always suffice
+    # without a limit no delta is given: the sum of the promises' own deltas always suffices
     delta = limit.delta if limit is not None else min(1.0, fsum(delta for _, delta in charged))
     epsilon = compose([event for events, _ in charged for event in events], delta=delta) if charged else 0.0
     return Spent(Amount(kind, unit, epsilon, delta), limit, len(charged))
 
 
 def requested(account: tuple[str, str], guarantee: Guarantee) -> Amount:
-    """What one charge asks of an account, by itself."""
+    """Return what one charge costs an account by itself."""
     if isinstance(guarantee, GeoInd):
         return Amount(*account, guarantee.epsilon_per_m)
     if isinstance(guarantee, DP):
@@ -129,9 +129,9 @@ def requested(account: tuple[str, str], guarantee: Guarantee) -> Amount:
 
 
 def _seen_from(unit: str, charge: DP) -> tuple[tuple[Event, ...], float]:
-    """Events and delta of a promise as they stand in the account of its own unit or of a finer one.
+    """Return events and delta of a promise as they count in the account of its own unit or of a finer one.
 
-    Who loses a part of what is theirs is replaced by somebody else: one removal and one addition, so twice the distance.
+    Changing part of a unit is a replacement: one removal and one addition, so twice the distance.
     Pure, Laplace and Gaussian steps are priced at that distance, all others by what group privacy gives for any step.
     """
     if unit == charge.unit.name:
@@ -144,7 +144,7 @@ def _seen_from(unit: str, charge: DP) -> tuple[tuple[Event, ...], float]:
 
 
 def _doubled(event: Event) -> Event | None:
-    """The same step seen from twice as far; None where no closed form is known."""
+    """Return the step at twice the sensitivity; None where no closed form is known."""
     if isinstance(event, Pure):
         return replace(event, epsilon=2 * event.epsilon)
     if isinstance(event, (Laplace, Gaussian)):

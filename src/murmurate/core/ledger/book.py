@@ -1,4 +1,4 @@
-"""The store with its state kept in step: reading checks every new line once, writing holds the lock throughout."""
+"""Keep the state of a ledger up to date: reading checks every new line once, writing holds the lock throughout."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Page:
 
 
 class Book:
-    """A store and what its lines come to; one thread at a time."""
+    """A store and its state; one thread at a time."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -44,21 +44,21 @@ class Book:
 
     @contextmanager
     def reading(self) -> Iterator[State]:
-        """The state as of now."""
+        """Yield the current state."""
         with self.connected() as connection:
             self._catch_up(connection)
             yield self._state
 
     @contextmanager
     def writing(self, who: str) -> Iterator[Page]:
-        """The state as of now, and nobody else writing until the block ends; an error leaves nothing written."""
+        """Yield the current state, with nobody else writing until the block ends; an error leaves nothing written."""
         with self._one_at_a_time, self.store.writing() as connection:
             self._catch_up(connection)
             yield Page(self.store, connection, self._state, who)
 
     @contextmanager
     def connected(self) -> Iterator[sa.Connection]:
-        """A plain reading transaction, for what the state does not hold."""
+        """Yield a reading transaction, for what the state does not hold."""
         with self._one_at_a_time, self.store.reading() as connection:
             yield connection
 

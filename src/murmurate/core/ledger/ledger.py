@@ -1,4 +1,4 @@
-"""The ledger: a durable, append-only record of what each population has spent; charged before data are read."""
+"""Keep a durable, append-only record of what each population has spent; charged before data are read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import tempfile
 import weakref
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import sqlalchemy as sa
@@ -16,7 +15,6 @@ import sqlalchemy as sa
 from murmurate.core.guarantee import FINER, Guarantee, NoGuarantee, to_json
 from murmurate.core.ledger import populations, sqlite_file
 from murmurate.core.ledger.accounts import SUMMED, Limit, Spent, limit_amount, standing
-from murmurate.core.ledger.backup import write_backup
 from murmurate.core.ledger.book import Book
 from murmurate.core.ledger.people import hash_people, people_digest
 from murmurate.core.ledger.plan import Plan, make_plan
@@ -31,7 +29,7 @@ from murmurate.errors import GuaranteeRefused, LedgerDamaged, LedgerError, Param
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the history, to be printed: who did what, when."""
+    """One line of the history: who did what, when."""
 
     seq: int
     at: str
@@ -43,7 +41,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Verified:
-    """What a full check went through."""
+    """Result of a full check."""
 
     n_lines: int
     n_debits: int
@@ -51,7 +49,10 @@ class Verified:
 
 
 class Ledger:
-    """What every population may spend and has spent; safe to share between threads, processes and machines.
+    """Records what every population may spend and has spent; safe to share between threads, processes and machines.
+
+    `url_or_path` is a file, sqlite:///path or postgresql://...; by default a file in the state folder. `who` goes into the
+    history; by default user and machine.
 
     >>> from murmurate.core.guarantee import DP, Unit
     >>> from murmurate.core.trips import Identity
@@ -69,7 +70,7 @@ class Ledger:
 
     @classmethod
     def in_memory(cls, *, who: str | None = None) -> Self:
-        """A ledger for demos and tests that is gone with the process; the only kind that takes seeded releases."""
+        """Open a ledger for demos and tests that ends with the process; the only kind that takes seeded releases."""
         ledger = cls.__new__(cls)
         ledger._begin(Store(sa.URL.create("sqlite"), purpose="demo"), who)
         return ledger
@@ -79,10 +80,10 @@ class Ledger:
         self._store = store
         self._book = Book(store)
         self._temporary: Path | None = None
-        if store.in_memory:  # what was never closed is let go of quietly
+        if store.in_memory:  # closed with the ledger, where nobody closes it
             weakref.finalize(self, store.close)
         with self._book.reading():
-            pass  # a damaged chain is told at once, not at the first charge
+            pass  # a damaged chain is reported at once, not at the first charge
 
     # -- what it is ------------------------------------------------------------------------------------------------
 
@@ -128,14 +129,17 @@ class Ledger:
     # -- populations -----------------------------------------------------------------------------------------------
 
     def populations(self) -> list[str]:
-        """Their names, in the order they were made."""
+        """Return the names of the populations, in the order they were made."""
         with self._book.reading() as state:
             return list(state.populations)
 
     def population_of(
         self, identity: Identity, *, population: str | None = None, create: bool, override_overlap: bool = False
     ) -> str:
-        """The population a file belongs to; an unknown file, or one read by other people, is attached only if `create`."""
+        """Return the population a file belongs to; an unknown file, or one read by other people, is attached only if `create`.
+
+        `population` names the expected or new one; `override_overlap` attaches a file whose people belong to another.
+        """
         digest = people_digest(hash_people(identity.uids, self._store.uid_key))
         with self._book.reading() as state:
             known = state.files.get(identity.fingerprint)
@@ -158,11 +162,14 @@ class Ledger:
         return self._attach(identity, population, drawn, create=True, override_overlap=override_overlap)
 
     def attach(self, identity: Identity, population: str, *, create: bool = False, override_overlap: bool = False) -> str:
-        """Say whose data a file holds; refused where the people it brings together largely belong to another population."""
+        """Add a file to a population; refused where its people largely belong to another one.
+
+        `create` makes the population if it is new; `override_overlap` accepts the overlap, which is recorded.
+        """
         return self._attach(identity, population, "", create=create, override_overlap=override_overlap)
 
     def refuse_as_public(self, identity: Identity) -> None:
-        """Refuse data that a mechanism was told are public, where a population of this ledger has them or their people."""
+        """Refuse data declared public to a mechanism, where a population of this ledger has them or their people."""
         with self._book.writing(self.who) as page:
             found = populations.holder(page, identity, hash_people(identity.uids, self._store.uid_key))
         if found is not None:
@@ -194,7 +201,11 @@ class Ledger:
         delta: float | None = None,
         epsilon_per_m: float | None = None,
     ) -> Limit:
-        """Set what one account may spend; raising and lowering are both recorded, and below what is spent means no more."""
+        """Set what one account of a population may spend; a limit below what is spent allows nothing more.
+
+        The account is given by `kind` (dp or geoind) and `unit`, the limit by `epsilon` and `delta`, or by `epsilon_per_m`
+        for geoind. Every change is recorded.
+        """
         amount = limit_amount(kind=kind, unit=unit, epsilon=epsilon, delta=delta, epsilon_per_m=epsilon_per_m)
         with self._book.writing(self.who) as page:
             populations.named(page.state, population)
@@ -203,12 +214,12 @@ class Ledger:
         return Limit(amount, line.who, line.at)
 
     def limits(self, population: str) -> list[Limit]:
-        """The limits in force."""
+        """Return the limits in force."""
         with self._book.reading() as state:
             return list(populations.named(state, population).limits.values())
 
     def spent(self, population: str) -> list[Spent]:
-        """Every account with a charge or a limit."""
+        """Return every account of a population with a charge or a limit."""
         with self._book.reading() as state:
             found = populations.named(state, population)
             charges, limits = {key: tuple(value) for key, value in found.charges.items()}, found.limit_amounts()
@@ -224,7 +235,7 @@ class Ledger:
         ]
 
     def plan(self, population: str | None, guarantee: Guarantee) -> Plan:
-        """What a charge would do, without doing it."""
+        """Return what a charge would do, without spending; without a population, its price alone."""
         if population is None:
             return make_plan(None, guarantee, charges={}, limits={})
         with self._book.reading() as state:
@@ -244,7 +255,11 @@ class Ledger:
         accept_no_guarantee: bool = False,
         seeded: bool = False,
     ) -> Debit:
-        """Debit every account the promise touches, or raise with nothing written; on disk when this returns."""
+        """Debit every account that the guarantee touches, or raise with nothing written; on disk when this returns.
+
+        `mechanism`, its public `parameters` and `release_id` are recorded. `accept_no_guarantee` lets a release without
+        guarantee pass; `seeded` releases are refused by real ledgers.
+        """
         if seeded and self.purpose != "demo":
             raise GuaranteeRefused(
                 "a seeded release can be replayed and its noise taken off, so a real ledger does not take it. Leave out "
@@ -276,7 +291,7 @@ class Ledger:
         return replace(debit_of(line), notes=plan.notes)
 
     def finish(self, release_id: str, manifest_hash: str) -> None:
-        """Note that the release was written; the debit stood already and would have without this."""
+        """Record that a release was written, with its `manifest_hash`; the debit stands with or without this."""
         with self._book.writing(self.who) as page:
             debit = _debit(page.state, release_id)
             if debit.manifest_hash is not None:
@@ -285,12 +300,12 @@ class Ledger:
             page.append("completed", debit.population, values)
 
     def debit(self, release_id: str) -> Debit:
-        """The charge behind a release."""
+        """Return the charge of a release."""
         with self._book.reading() as state:
             return _debit(state, release_id)
 
     def log_rehearsal(self, population: str | None, mechanism: str, parameters: dict[str, Any]) -> None:
-        """Note that somebody looked at private data without releasing anything; it costs nothing."""
+        """Record that a `mechanism` with these `parameters` ran on private data without a release; it costs nothing."""
         with self._book.writing(self.who) as page:
             if population is not None:
                 populations.named(page.state, population)
@@ -299,7 +314,7 @@ class Ledger:
     # -- looking back and keeping safe -----------------------------------------------------------------------------
 
     def history(self, population: str | None = None) -> list[Entry]:
-        """Every line, or those of one population: who, when, what."""
+        """Return every line, or those of one population: who, when, what."""
         with self._book.connected() as connection:
             lines = self._store.read_after(connection, 0)
         return [
@@ -309,11 +324,11 @@ class Ledger:
         ]
 
     def backup(self, path: str | Path) -> Path:
-        """A consistent copy in one SQLite file, itself a ledger, made while others may be charging."""
+        """Write a consistent copy to `path`: one SQLite file, itself a ledger, while others may be charging."""
         if self._store.in_memory:
             raise LedgerError("a ledger in memory is for demos and has no backup; use a file.")
         with self._book.connected() as connection:
-            write_backup(self._store, connection, Path(path))
+            self._store.write_backup(connection, Path(path))
         return Path(path)
 
     def verify(self) -> Verified:
@@ -336,7 +351,7 @@ class Ledger:
         return Verified(state.seq, len(state.debits), state.digest)
 
     def close(self) -> None:
-        """Let go of the database; what is on disk stays."""
+        """Close the database; what is on disk stays."""
         self._store.close()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
@@ -345,7 +360,7 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The people of a file as keyed hashes, and how much two sets of them have in common."""
+"""Hash the people of a file under a key, and compare sets of them."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from numpy.typing import NDArray
 Hashes = NDArray[np.uint64]
 
 OVERLAP = 0.2
-"""From this share of the smaller set on, two files are taken to be about the same people."""
+"""Share of the smaller set from which on two files count as being about the same people. Set by hand."""
 
 
 @lru_cache(maxsize=1)  # one release asks for the same people several times
 def hash_people(uids: tuple[str, ...], key: bytes) -> Hashes:
-    """HMAC-SHA256 of each uid under the ledger's own key, cut to 64 bits, sorted, each once."""
+    """Return the HMAC-SHA256 of each uid under the ledger's own key, cut to 64 bits, sorted, each once."""
     digests = b"".join(hmac.digest(key, uid.encode(), "sha256")[:8] for uid in uids)
     return np.unique(np.frombuffer(digests, dtype=">u8").astype(np.uint64))
 
 
 def key_digest(key: bytes) -> str:
-    """What the history says of the key: enough to see that it was exchanged, nothing to hash people with."""
+    """Hash the key for the history: enough to see that it was exchanged, nothing to hash people with."""
     return hashlib.sha256(key).hexdigest()
 
 
 def pack(hashes: Hashes) -> bytes:
-    """Eight bytes each, big-endian, sorted."""
+    """Return the hashes as eight bytes each, big-endian, sorted."""
     return hashes.astype(">u8").tobytes()
 
 
 def people_digest(hashes: Hashes) -> str:
-    """What the history says of a set of people."""
+    """Hash a set of people for the history."""
     return hashlib.sha256(pack(hashes)).hexdigest()
 
 
 def unpack(packed: bytes) -> Hashes:
-    """The inverse of `pack`."""
+    """Return the hashes that `pack` wrote."""
     return np.frombuffer(packed, dtype=">u8").astype(np.uint64)
 
 
 def overlap(first: Hashes, second: Hashes) -> float:
-    """How much of the smaller set lies in the larger one."""
+    """Return the share of the smaller set that lies in the larger one."""
     smaller = min(len(first), len(second))
     return len(np.intersect1d(first, second, assume_unique=True)) / smaller if smaller else 0.0

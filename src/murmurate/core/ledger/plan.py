@@ -1,4 +1,4 @@
-"""What a charge would do to every account it touches, told without spending."""
+"""Price a charge: what it would do to every account it touches, without spending."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from murmurate.core.ledger.accounts import Amount, Spent, accounts_of, requested
 from murmurate.errors import GuaranteeRefused, InsufficientBudget
 
 STATEMENT_SLACK = 1e-3
-"""How far the accountant's pessimistic epsilon may lie above the stated one before the statement is refused."""
+"""Relative excess of the composed epsilon over the stated one that is accepted, because composition rounds up. Set by hand."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class Plan:
 
     @property
     def remaining(self) -> Amount | None:
-        """What is left now, before the charge, in the tightest account; None where nothing of the kind is limited."""
+        """What remains before the charge in the tightest account; None where nothing of the kind is limited."""
         if self.passed_by:
             own = self.lines[0].requested
             return Amount(own.kind, own.unit, 0.0)
-        left = [line.before.remaining for line in self.lines if line.before.remaining is not None]
-        return min(left, key=float) if left else None
+        amounts = [line.before.remaining for line in self.lines if line.before.remaining is not None]
+        return min(amounts, key=float, default=None)
 
     def refuse_overspending(self) -> None:
         """Raise where an account would pass its limit, or where there is none to hold while others are limited."""
@@ -121,7 +121,7 @@ def refuse_untrue_statement(guarantee: Guarantee) -> None:
 
 
 def _unopened(population: str | None, guarantee: Guarantee, limited: Sequence[str]) -> str:
-    """Why an account without a limit takes nothing once another of its kind has one."""
+    """Say why an account without a limit takes nothing once another of its kind has one."""
     own = guarantee.unit.name
     coarser_limited = any(own in FINER[unit] for unit in limited)
     why = f"a {own}-level release would pass them by" if coarser_limited else f"nothing says what may be spent per {own}"

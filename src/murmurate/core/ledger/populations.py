@@ -1,4 +1,4 @@
-"""Whose data a file holds: budgets belong to people, not to files, so that a changed file gets no fresh one."""
+"""Find whose data a file holds: budgets belong to people, not to files, so that a changed file gets no new one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from murmurate.errors import LedgerDamaged, LedgerError, PopulationOverlap, Unkn
 
 
 def named(state: State, population: str) -> Population:
-    """The population of that name."""
+    """Return the population of that name."""
     found = state.populations.get(population)
     if found is None:
         known = ", ".join(state.populations) or "none yet"
@@ -32,7 +32,7 @@ def named(state: State, population: str) -> Population:
 def attach(page: Page, identity: Identity, population: str, *, hashes: Hashes, create: bool, override_overlap: bool) -> None:
     """Add a file to a population, unless its people largely belong to another one.
 
-    A file read another way (by another column of people) is attached again with the people it then has.
+    A file read with another column of people is attached again with the people it then has.
     """
     known = page.state.files.get(identity.fingerprint)
     digest = people_digest(hashes)
@@ -65,14 +65,14 @@ def attach(page: Page, identity: Identity, population: str, *, hashes: Hashes, c
 
 
 def holder(page: Page, identity: Identity, hashes: Hashes) -> str | None:
-    """The population that has this file, or largely these people."""
+    """Return the population that has this file, or largely these people."""
     known = page.state.files.get(identity.fingerprint)
     found = _overlapping(page, hashes, "") if known is None else []
     return found[0][0] if found else known
 
 
 def people_of(connection: sa.Connection, file: Attachment) -> Hashes:
-    """The hashed people of one attached file, checked against its line."""
+    """Return the hashed people of one attached file, checked against its line."""
     packed = connection.execute(sa.select(PEOPLE.c.hashes).where(PEOPLE.c.seq == file.seq)).scalar_one_or_none()
     if not isinstance(packed, bytes) or hashlib.sha256(packed).hexdigest() != file.people_digest:
         raise LedgerDamaged(f"the people of the file attached in line {file.seq} were changed or lost. {REMEDY}")
@@ -80,7 +80,7 @@ def people_of(connection: sa.Connection, file: Attachment) -> Hashes:
 
 
 def _overlapping(page: Page, hashes: Hashes, population: str) -> list[tuple[str, float]]:
-    """Other populations that are largely the same people as the file, or as this population with it; most alike first."""
+    """Return other populations with largely the people of the file, or of this population with it; largest overlap first."""
     here = _everyone(page, population)
     together = np.union1d(here, hashes)
     newcomers = np.setdiff1d(hashes, here, assume_unique=True)
@@ -99,7 +99,7 @@ def _overlapping(page: Page, hashes: Hashes, population: str) -> list[tuple[str,
 
 
 def _everyone(page: Page, population: str) -> Hashes:
-    """The people of all files of a population so far; nobody where it is new."""
+    """Return the people of all files of a population so far; nobody where it is new."""
     known = page.state.populations.get(population)
     files = [people_of(page.connection, file) for file in known.files] if known else []
     return np.unique(np.concatenate(files)) if files else np.empty(0, dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""One line of the ledger, and the chain of hashes that makes a changed line show."""
+"""Write lines of the ledger in a chain of hashes, in which a changed line shows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,7 +34,7 @@ class Record:
         return json.loads(self.body)
 
     def expected_digest(self) -> str:
-        """What the digest must be for this content after that predecessor."""
+        """Return what the digest must be for this content after that predecessor."""
         content = [self.seq, self.at, self.who, self.kind, self.population, self.body, self.previous]
         return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 
@@ -53,10 +53,11 @@ REMEDY = (
     "Nothing was spent, and nothing can be until it is repaired: put back the latest backup, and compare its history "
     "with the releases already made before releasing anything more."
 )
+"""What to do about a damaged ledger, at the end of every such error."""
 
 
 def default_who() -> str:
-    """The user and machine that go into the history."""
+    """Return the user and machine for the history."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container may run under a user id that has no name
@@ -64,17 +65,15 @@ def default_who() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def next_record(
-    *, seq: int, previous: str, who: str, kind: str, population: str | None, values: dict[str, Any], at: str | None = None
-) -> Record:
-    """The line that follows line `seq` with digest `previous`."""
-    moment = at or datetime.now(UTC).isoformat(timespec="microseconds")
+def next_record(*, seq: int, previous: str, who: str, kind: str, population: str | None, values: dict[str, Any]) -> Record:
+    """Return the line that follows line `seq` with digest `previous`."""
+    moment = datetime.now(UTC).isoformat(timespec="microseconds")
     draft = Record(seq + 1, moment, who, kind, population, canonical_json(values), previous, "")
-    return Record(**{**draft.__dict__, "digest": draft.expected_digest()})
+    return replace(draft, digest=draft.expected_digest())
 
 
 def canonical_json(values: Any) -> str:
-    """The one way these values are written, so that their hash is theirs."""
+    """Write values as JSON in one fixed form, so that equal values have equal hashes."""
     try:
         return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False, default=_plain)
     except (TypeError, ValueError) as error:
@@ -82,7 +81,7 @@ def canonical_json(values: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Spaces become their spec, numpy numbers become numbers; anything else is refused."""
+    """Turn spaces into their spec and numpy numbers into numbers; anything else is refused."""
     plain = plain_value(value)
     if plain is not value:
         return plain

@@ -1,4 +1,4 @@
-"""The tables, the triggers that make them append-only, and the steps from one version of them to the next."""
+"""Define the tables, the triggers that make them append-only, and the steps from one version of them to the next."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from murmurate.core.ledger.records import REMEDY, Record, default_who, next_reco
 from murmurate.errors import LedgerDamaged
 
 VERSION = 3
+"""Version of the tables below; `STEPS` lead older ones to it."""
 
 METADATA = sa.MetaData()
+"""Collects the tables below, so that they are created together."""
 
 IDENTITY = sa.Table(
     "murmurate_ledger",
@@ -64,6 +66,7 @@ CHARGED = sa.Table(
 """Since version 2: the database itself refuses a second charge under one release id."""
 
 TABLES = (IDENTITY, VERSIONS, RECORDS, PEOPLE, CHARGED)
+"""All tables, in the order in which a backup copies them."""
 
 
 def create(connection: sa.Connection) -> None:
@@ -75,7 +78,7 @@ def create(connection: sa.Connection) -> None:
 
 
 def identity(connection: sa.Connection) -> Any:
-    """The one row that says which ledger this is."""
+    """Return the one row that says which ledger this is."""
     rows = connection.execute(sa.select(IDENTITY)).all()
     if len(rows) != 1:
         raise LedgerDamaged(f"the ledger has {len(rows)} identities instead of one. Put back a backup.")
@@ -85,12 +88,12 @@ def identity(connection: sa.Connection) -> Any:
 
 
 def note_version(connection: sa.Connection, version: int) -> None:
-    """Say that the tables now are of this version."""
+    """Record that the tables now are of this version."""
     connection.execute(VERSIONS.insert().values(version=version, since=datetime.now(UTC).isoformat(timespec="seconds")))
 
 
 def make_append_only(connection: sa.Connection, table: sa.Table) -> None:
-    """Let the database itself refuse every UPDATE and DELETE."""
+    """Add triggers with which the database refuses every UPDATE and DELETE."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(
             f"CREATE OR REPLACE FUNCTION murmurate_refuse() RETURNS trigger LANGUAGE plpgsql AS $${_REFUSE}$$"
@@ -107,6 +110,7 @@ def make_append_only(connection: sa.Connection, table: sa.Table) -> None:
 
 
 _REFUSE = " BEGIN RAISE EXCEPTION 'the ledger is append-only'; END "
+"""Body of the PostgreSQL trigger function that refuses changes."""
 
 _ON_SERVER = sa.text(
     "SELECT count(*) FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid "
@@ -114,6 +118,7 @@ _ON_SERVER = sa.text(
     "AND t.tgtype = 58 AND t.tgqual IS NULL AND CAST(t.tgattr AS text) = '' "  # 58: statement, before update/delete/truncate
     "AND p.proname = 'murmurate_refuse' AND p.prosrc = :body"
 )
+"""Counts the triggers of a PostgreSQL table that are unchanged and enabled."""
 
 
 def _sqlite_triggers(table: sa.Table) -> dict[str, str]:
@@ -125,10 +130,10 @@ def _sqlite_triggers(table: sa.Table) -> dict[str, str]:
 
 
 def is_append_only(connection: sa.Connection, table: sa.Table) -> bool:
-    """Whether the triggers of `make_append_only` are there, unchanged and switched on."""
+    """Return whether the triggers of `make_append_only` are there, unchanged and enabled."""
     if connection.dialect.name == "postgresql":
-        asked = {"table": table.name, "name": f"{table.name}_append_only", "body": _REFUSE}
-        return bool(connection.execute(_ON_SERVER, asked).scalar_one())
+        trigger = {"table": table.name, "name": f"{table.name}_append_only", "body": _REFUSE}
+        return bool(connection.execute(_ON_SERVER, trigger).scalar_one())
     found = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").all()
     return _sqlite_triggers(table).items() <= {row.name: row.sql for row in found}.items()
 
@@ -143,7 +148,7 @@ def refuse_unguarded(connection: sa.Connection) -> None:
 
 
 def _to_version_2(connection: sa.Connection) -> None:
-    """Version 1 left the uniqueness of release ids to the program; version 2 lets the database hold it."""
+    """Add the table of charged releases, with which the database keeps release ids unique."""
     CHARGED.create(connection)
     rows = connection.execute(sa.select(RECORDS).where(RECORDS.c.kind == "debit").order_by(RECORDS.c.seq))
     for record in [Record(*row) for row in rows]:
@@ -152,7 +157,7 @@ def _to_version_2(connection: sa.Connection) -> None:
 
 
 def _to_version_3(connection: sa.Connection) -> None:
-    """Since version 3 a line vouches for the key, and no table is without its triggers; a broken chain is not added to."""
+    """Add a line with the hash of the key, and missing triggers; a broken chain is refused."""
     owner = identity(connection)
     seq, digest = 0, owner.ledger_id
     for row in connection.execute(sa.select(RECORDS).order_by(RECORDS.c.seq)).all():
@@ -170,18 +175,18 @@ def _to_version_3(connection: sa.Connection) -> None:
 
 
 STEPS: dict[int, Callable[[sa.Connection], None]] = {1: _to_version_2, 2: _to_version_3}
-"""From this version to the next."""
+"""Migrations from each version to the next."""
 
 
 def found_version(connection: sa.Connection) -> int | None:
-    """The version of the tables here; None where there are none."""
+    """Return the version of the tables here; None where there are none."""
     if not sa.inspect(connection).has_table(VERSIONS.name):
         return None
     return connection.execute(sa.select(sa.func.max(VERSIONS.c.version))).scalar_one_or_none()
 
 
 def migrate(connection: sa.Connection, version: int) -> None:
-    """Lead older tables to the current version, inside the caller's transaction."""
+    """Bring older tables to the current version, inside the caller's transaction."""
     if version not in STEPS:
         raise LedgerDamaged(f"the ledger says it is of version {version}, which never was. Put back a backup.")
     while version < VERSION:

@@ -1,4 +1,4 @@
-"""What is particular to a ledger in one SQLite file: making it whole or not at all, looking at it, copying it."""
+"""Create, check and copy a ledger in one SQLite file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from murmurate.errors import LedgerDamaged, LedgerError
 
 WAIT_S = 120.0
-"""How long a process waits for others that are charging."""
+"""Seconds that a process waits for others that are charging. Set by hand."""
 
 
 def refuse_damaged(path: Path) -> None:
@@ -33,7 +33,7 @@ def refuse_damaged(path: Path) -> None:
 
 
 def internal_folder_beside(path: Path) -> Path:
-    """Where what only the custodian may see of this ledger's releases is kept."""
+    """Return the folder for what only the custodian may see of this ledger's releases."""
     return path.with_name(f"{path.name}.internal")
 
 
@@ -88,7 +88,7 @@ def _give_name(draft: Path, path: Path) -> bool:
 
 
 def copy_consistent(source: Path, target: Path) -> None:
-    """A copy as of one moment, while others may be charging."""
+    """Copy the file as of one moment, while others may be charging."""
     with (
         contextlib.closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as reading,
         contextlib.closing(sqlite3.connect(target)) as writing,
@@ -97,7 +97,7 @@ def copy_consistent(source: Path, target: Path) -> None:
 
 
 def check_pages(path: Path) -> None:
-    """SQLite's own full check of the file."""
+    """Run SQLite's own full check of the file."""
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as connection:
         found = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
     if found != ["ok"]:

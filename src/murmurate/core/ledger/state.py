@@ -1,4 +1,4 @@
-"""What the lines of the ledger come to: populations, their files, limits and debits."""
+"""Derive the state of the ledger from its lines: populations, their files, limits and debits."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Debit:
     manifest_hash: str | None = None
     """Set once the release was finished; a debit stands whether or not it ever is."""
     notes: tuple[str, ...] = ()
-    """Told when charging: accounts without a limit, promises that are never summed."""
+    """Notes of the charge: accounts without a limit, promises that are never summed."""
 
 
 def debit_of(record: Record) -> Debit:
-    """The charge a line stands for."""
+    """Return the charge that a line records."""
     values = record.values
     return Debit(
         release_id=values["release_id"],
@@ -72,11 +72,11 @@ class Population:
     charges: dict[tuple[str, str], list[Guarantee]] = field(default_factory=dict)
 
     def holds(self, fingerprint: str, people_digest: str) -> bool:
-        """Whether this file was attached with exactly these people."""
+        """Return whether this file was attached with exactly these people."""
         return any((file.fingerprint, file.people_digest) == (fingerprint, people_digest) for file in self.files)
 
     def limit_amounts(self) -> dict[tuple[str, str], Amount]:
-        """The limits in force."""
+        """Return the limits in force."""
         return {account: limit.amount for account, limit in self.limits.items()}
 
 
@@ -127,7 +127,7 @@ class State:
         self.key_recorded = True
 
     def refuse_unrecorded_key(self) -> None:
-        """After all lines: a key that none of them vouches for may be any key."""
+        """Refuse a key that no line records; called after all lines."""
         if not self.key_recorded:
             raise LedgerDamaged(f"no line of the ledger tells of the key under which people are hashed. {REMEDY}")
 
@@ -156,7 +156,7 @@ class State:
         self.debits[known.release_id] = replace(known, manifest_hash=values["manifest_hash"])
 
     def _rehearsed(self, record: Record, values: dict[str, Any]) -> None:
-        """A rehearsal changes no account."""
+        """Change nothing: a rehearsal costs nothing."""
 
     def _of(self, record: Record) -> Population:
         return self.populations[str(record.population)]
@@ -172,3 +172,4 @@ _READERS = {
     "completed": State._completed,
     "rehearsal": State._rehearsed,
 }
+"""What each kind of line changes in the state."""

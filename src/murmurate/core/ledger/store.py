@@ -1,10 +1,12 @@
-"""Where the lines are kept: one SQLite file or one PostgreSQL database, opened, locked and appended to."""
+"""Store the lines in one SQLite file or one PostgreSQL database: open, lock and append."""
 
 from __future__ import annotations
 
 import secrets
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,6 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool, StaticPool
 
 from murmurate.core.ledger import schema, sqlite_file
-from murmurate.core.ledger.failures import explained
 from murmurate.core.ledger.people import key_digest
 from murmurate.core.ledger.records import Record, default_who, next_record
 from murmurate.core.ledger.schema import IDENTITY, RECORDS
@@ -21,11 +22,29 @@ from murmurate.core.work import state_folder
 from murmurate.errors import LedgerDamaged, LedgerError, LedgerVersion, MissingPart
 
 LOCK = 0x6D75726D
-"""The advisory lock of whoever writes to a ledger on a server; one per database."""
+"""Number of the advisory lock of writers on a PostgreSQL server, one per database: the letters murm."""
+
+_KNOWN: tuple[tuple[str, type[LedgerError], str], ...] = (
+    ("not a database", LedgerDamaged, "is not a ledger (not an SQLite file). Name the right file, or put back a backup"),
+    ("malformed", LedgerDamaged, "is damaged. Put back a backup"),
+    ("could not decode", LedgerDamaged, "is damaged. Put back a backup"),
+    ("no such table", LedgerDamaged, "lacks a table. Put back a backup"),
+    ("no such column", LedgerDamaged, "lacks a column. Put back a backup"),
+    ("readonly", LedgerError, "is read-only, so no debit can be recorded. Make it and its folder writable"),
+    ("locked", LedgerError, "is held by another process. Wait for it to finish, then try again"),
+    ("lock timeout", LedgerError, "is held by another process. Wait for it to finish, then try again"),
+    ("disk is full", LedgerError, "cannot grow: the disk is full. Make room, then try again"),
+    ("disk i/o", LedgerError, "cannot be written: the disk reports an error. Check the disk"),
+    ("unable to open", LedgerError, "cannot be opened. Check that its folder exists and that you may write there"),
+    ("append-only", LedgerError, "is append-only: lines are never changed or removed"),
+    ("permission denied", LedgerError, "may not be used by this database user. Grant it SELECT and INSERT on murmurate_*"),
+    ("does not exist", LedgerError, "lacks a table, or the database itself is missing. Create it, or put back a backup"),
+)
+"""Words in a database's error (lower case), the error to raise, and its meaning with a remedy; the first match counts."""
 
 
 def address(url_or_path: str | Path | None) -> sa.URL:
-    """A path, sqlite:///path or postgresql://... as one kind of address."""
+    """Parse a path, sqlite:///path or postgresql://... into one kind of address."""
     text = str(state_folder() / "ledger.sqlite") if url_or_path is None else str(url_or_path)
     if "://" not in text:
         return _file_address(text)
@@ -45,7 +64,7 @@ def address(url_or_path: str | Path | None) -> sa.URL:
 
 
 def work_folder(url_or_path: str | Path | None) -> Path:
-    """Where private work files of releases charged to this ledger lie: beside its file, or in the state folder."""
+    """Return the folder for private work files of releases charged to this ledger: beside its file, or in the state folder."""
     url = address(url_or_path)
     if url.database and url.drivername == "sqlite" and Path(url.database).parent.is_dir():
         return Path(url.database).with_name(f"{Path(url.database).name}.work")
@@ -72,12 +91,12 @@ class Store:
         if self.path is not None:
             sqlite_file.refuse_damaged(self.path)
         self.engine = _engine(url)
-        with explained(self.shown):
+        with _explained(self.shown):
             found = self._open(purpose)
         self.ledger_id, self.purpose, self.uid_key = found.ledger_id, found.purpose, found.uid_key
 
     def new_state(self, connection: sa.Connection | None = None) -> State:
-        """No line taken yet; with a connection, of the identity as it stands in the database now."""
+        """Return a state before the first line; with a connection, of the identity as it stands in the database now."""
         if connection is None:
             return State(self.ledger_id, self.purpose, key_digest(self.uid_key))
         found = schema.identity(connection)
@@ -85,19 +104,19 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that sees one state of the ledger."""
-        with explained(self.shown), self.engine.connect() as connection, connection.begin():
+        """Yield a transaction that sees one state of the ledger."""
+        with _explained(self.shown), self.engine.connect() as connection, connection.begin():
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """A transaction that nobody else's can come between; what it appended is on disk when it ends without error."""
-        with explained(self.shown), self._to_write() as connection, connection.begin():
+        """Yield an exclusive transaction; what it appended is on disk when it ends without error."""
+        with _explained(self.shown), self._to_write() as connection, connection.begin():
             _lock(connection)
             yield connection
 
     def read_after(self, connection: sa.Connection, seq: int) -> list[Record]:
-        """The lines after line `seq`, in order."""
+        """Return the lines after line `seq`, in order."""
         rows = connection.execute(sa.select(RECORDS).where(RECORDS.c.seq > seq).order_by(RECORDS.c.seq))
         return [Record(*row) for row in rows]
 
@@ -105,8 +124,21 @@ class Store:
         """Write the next line."""
         connection.execute(RECORDS.insert().values(**record.__dict__))
 
+    def write_backup(self, connection: sa.Connection, target: Path) -> None:
+        """Write the ledger as of one moment to one SQLite file, itself a ledger; an existing file is never replaced."""
+
+        def fill(draft: Path) -> None:
+            if self.path is not None:
+                sqlite_file.copy_consistent(self.path, draft)
+            else:
+                _copy_rows(connection, draft)
+
+        target = target.expanduser().absolute()
+        if target.exists() or not sqlite_file.create_whole(target, fill):
+            raise LedgerError(f"the backup {target} exists already; name a new file.")
+
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self.engine.dispose()
 
     def _to_write(self) -> sa.Connection:
@@ -130,7 +162,7 @@ class Store:
             return schema.identity(connection)
 
     def _create_tables(self, purpose: str) -> None:
-        """In a database that holds no ledger yet; whoever comes second finds it made."""
+        """Create the tables in a database that holds no ledger, unless somebody else was first."""
         with self._to_write() as connection, connection.begin():
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
@@ -139,20 +171,65 @@ class Store:
                 _write_identity(connection, purpose)
 
     def _migrate(self) -> None:
-        """Keep a copy of the older tables, then lead them to this version in one transaction."""
-        from murmurate.core.ledger.backup import copy_before_migration
-
+        """Keep a copy of the older tables, then bring them to this version in one transaction."""
         with self._to_write() as connection, connection.begin():
             _lock(connection)
             version = schema.found_version(connection)
             if version is not None and version < schema.VERSION:
-                copy_before_migration(self, connection, version)
+                self._copy_before_migration(connection, version)
                 schema.migrate(connection, version)
+
+    def _copy_before_migration(self, connection: sa.Connection, version: int) -> None:
+        """Keep the older tables beside the ledger (for a server: in the state folder) before they are changed."""
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+        if self.path is not None:
+            target = self.path.with_name(f"{self.path.name}.v{version}.{stamp}.backup")
+        else:
+            ledger_id = connection.execute(sa.select(IDENTITY.c.ledger_id)).scalar_one()
+            target = state_folder() / "backups" / f"{ledger_id}.v{version}.{stamp}.sqlite"
+        self.write_backup(connection, target)
+
+
+@contextmanager
+def _explained(ledger: str) -> Iterator[None]:
+    """Turn any failure of the database into a LedgerError that says what to do."""
+    try:
+        yield
+    except UnicodeError as error:  # SQLite hands on text that is not text
+        raise LedgerDamaged(f"the ledger {ledger} is damaged: {error}. Put back a backup; nothing was spent.") from error
+    except (sa.exc.SQLAlchemyError, sqlite3.Error, OSError) as error:
+        reason = " ".join(str(getattr(error, "orig", None) or error).split())
+        for words, kind, meaning in _KNOWN:
+            if words in reason.lower():
+                raise kind(f"the ledger {ledger} {meaning}; nothing was spent. (The database says: {reason[:300]})") from error
+        raise LedgerError(
+            f"the ledger {ledger} cannot be used, so nothing may be released; if this happened while a charge was being "
+            f"written, `murmurate ledger show` tells whether it stands. (The database says: {reason[:300]})"
+        ) from error
+
+
+def _copy_rows(connection: sa.Connection, draft: Path) -> None:
+    """Copy table by table; lines first, so that nothing is copied that belongs to a line after the last one copied."""
+    there = set(sa.inspect(connection).get_table_names())
+    lines = connection.execute(sa.select(RECORDS).order_by(RECORDS.c.seq)).mappings().all()
+    last = lines[-1]["seq"] if lines else 0
+    engine = _engine(sa.URL.create("sqlite", database=str(draft)))
+    with engine.begin() as copy:
+        for table in schema.TABLES:
+            if table.name not in there:
+                continue
+            table.create(copy)
+            chosen = sa.select(table).where(table.c.seq <= last) if "seq" in table.c else sa.select(table)
+            rows = lines if table is RECORDS else connection.execute(chosen).mappings().all()
+            if rows:
+                copy.execute(table.insert(), [dict(row) for row in rows])
+            schema.make_append_only(copy, table)
+    engine.dispose()
 
 
 def _fill_new(draft: Path, purpose: str) -> None:
     engine = _engine(sa.URL.create("sqlite", database=str(draft)))
-    with explained(str(draft)), engine.connect().execution_options(ledger_write=True) as connection, connection.begin():
+    with _explained(str(draft)), engine.connect().execution_options(ledger_write=True) as connection, connection.begin():
         schema.create(connection)
         _write_identity(connection, purpose)
     engine.dispose()
@@ -173,7 +250,7 @@ def _write_identity(connection: sa.Connection, purpose: str) -> None:
 
 
 def _lock(connection: sa.Connection) -> None:
-    """Let one writer in at a time; SQLite's BEGIN IMMEDIATE has done it already."""
+    """Lock out other writers; on SQLite, BEGIN IMMEDIATE has done it already."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{int(sqlite_file.WAIT_S)}s'")
         connection.exec_driver_sql("SET LOCAL synchronous_commit = on")  # a server may have it off by default
@@ -181,7 +258,7 @@ def _lock(connection: sa.Connection) -> None:
 
 
 def _engine(url: sa.URL) -> sa.Engine:
-    """No pool for files and servers, so that nothing is shared with a forked process."""
+    """Create the engine, without a pool for files and servers, so that nothing is shared with a forked process."""
     if url.drivername == "sqlite":
         in_memory = url.database is None
         engine = sa.create_engine(
@@ -199,7 +276,7 @@ def _engine(url: sa.URL) -> sa.Engine:
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
-    """Commits wait for the disk, the folder included; we say ourselves when a transaction begins."""
+    """Let commits wait for the disk, the folder included, and begin transactions explicitly."""
     connection.isolation_level = None
     connection.execute("PRAGMA synchronous = EXTRA")
     connection.execute("PRAGMA trusted_schema = OFF")

@@ -1,1 +1,1 @@
-"""One file a format: each gives the rows of a file in batches, columns as the file has them."""
+"""Read files, one module per format: each yields rows in batches, with the columns of the file."""

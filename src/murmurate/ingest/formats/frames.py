@@ -1,7 +1,8 @@
-"""Tables already in memory: polars, pandas, pyarrow, geopandas, MovingPandas, trackintel."""
+"""Read tables in memory: polars, pandas, pyarrow, geopandas, MovingPandas, trackintel."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import polars as pl
@@ -15,7 +16,7 @@ from murmurate.ingest.points import Batch
 
 
 def batch_of(source: Any) -> Batch:
-    """The rows of a frame, as any file would give them."""
+    """Return the rows of a frame as a batch."""
     if isinstance(source, pl.DataFrame):
         return Batch(source, Place())
     if isinstance(source, pl.LazyFrame):
@@ -37,7 +38,7 @@ def batch_of(source: Any) -> Batch:
 
 
 def _is_a(source: Any, package: str, name: str) -> bool:
-    """Whether this is an instance, told without importing the package."""
+    """Return whether this is an instance, without importing the package."""
     return any(kind.__module__.split(".")[0] == package and kind.__name__ == name for kind in type(source).__mro__)
 
 
@@ -46,7 +47,7 @@ def _has_geometry(source: Any) -> bool:
 
 
 def _trajectories(trajectories: list[Any]) -> Batch:
-    """MovingPandas: each trajectory is a trip of its object where one is named, else of itself."""
+    """Read MovingPandas: each trajectory is a trip of its object where one is named, else of itself."""
     if not trajectories:
         return Batch(pl.DataFrame(schema={"uid": pl.String, "lat": pl.Float64, "lng": pl.Float64}), Place())
     parts = []
@@ -60,11 +61,11 @@ def _trajectories(trajectories: list[Any]) -> Batch:
 def _pandas(source: Any, geometry: str | None) -> Batch:
     frame = source
     crs: object = None
-    places: dict[str, pl.Series] = {}
+    places: list[pl.Series] = []
     if geometry is not None:
         shapes = frame[geometry]
         crs = None if shapes.crs is None or is_degrees(shapes.crs) else shapes.crs
-        places[geometry] = pl.Series(geometry, list(shapes.to_wkb()), dtype=pl.Binary)
+        places.append(pl.Series(geometry, list(shapes.to_wkb()), dtype=pl.Binary))
         frame = frame.drop(columns=geometry)
     index = frame.index
     if _is_a(index, "pandas", "DatetimeIndex"):
@@ -72,12 +73,10 @@ def _pandas(source: Any, geometry: str | None) -> Batch:
     elif index.names != [None] and all(name is not None and name not in frame.columns for name in index.names):
         frame = frame.reset_index()
     columns = [_series(str(name), frame.iloc[:, position]) for position, name in enumerate(frame.columns)]
-    seen: set[str] = set()
-    for column in columns:
-        if column.name in seen:
-            raise ParameterError(f"the frame has more than one column called {column.name!r}.")
-        seen.add(column.name)
-    return Batch(pl.DataFrame([*columns, *places.values()]), Place(), crs)
+    repeated = [name for name, count in Counter(column.name for column in columns).items() if count > 1]
+    if repeated:
+        raise ParameterError(f"the frame has more than one column called {repeated[0]!r}.")
+    return Batch(pl.DataFrame([*columns, *places]), Place(), crs)
 
 
 def _free(name: str, taken: Any) -> str:
@@ -89,7 +88,7 @@ def _free(name: str, taken: Any) -> str:
 def _series(name: str, column: Any) -> pl.Series:
     try:
         array = pa.Array.from_pandas(column)
-    except (pa.ArrowException, ValueError, TypeError):  # objects of several kinds: their text, so that faults can be told
+    except (pa.ArrowException, ValueError, TypeError):  # objects of several kinds: their text, so that faults can be named
         array = pa.array(
             [None if missing else str(value) for value, missing in zip(column, column.isna(), strict=True)], pa.string()
         )

@@ -1,4 +1,4 @@
-"""GeoJSON: points with properties, and lines with a list of times (or none)."""
+"""Read GeoJSON: points with properties, and lines with a list of times (or none)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.points import Batch
 
 MAX_BYTES = 2**30
-"""JSON is parsed whole; larger files belong into Parquet or CSV."""
+"""Largest file in bytes, because JSON is parsed whole. Set by hand."""
 
 _TIMES = ("times", "coordtimes", "timestamps", "datetimes")
+"""Properties that hold the times of a line, in lower case."""
 _TRIP_NAMES = frozenset(name for tier in NAMES["tid"] for name in tier)
+"""Properties that name a trip, in lower case."""
 
 
 def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[Batch]:
-    """The points of a GeoJSON file; a line gives a trip, told by its tid or its place in the file. A row is a feature."""
+    """Yield the points of a GeoJSON file; a line is a trip, named by its tid or its position. A row is a feature."""
     raw = bytearray()
     for chunk in chunks(file.path, 2**24, options.max_expansion):
         raw += chunk
@@ -50,7 +52,7 @@ def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[
 
 
 def _take(feature: Any, number: int, records: list[dict[str, Any]]) -> str | None:
-    """Add the points of a feature; the reason why not, if so."""
+    """Add the points of a feature, or return the reason why not."""
     if not isinstance(feature, dict) or not isinstance(feature.get("geometry"), dict):
         return "a feature without a geometry"
     properties = feature.get("properties") or {}
@@ -102,7 +104,7 @@ def _times(properties: dict[str, Any]) -> list[Any] | None:
 
 
 def _column(name: str, values: list[Any]) -> pl.Series:
-    """Values of one kind keep it; a mixture becomes text."""
+    """Return a column of its own type; a mixture of types becomes text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int} and all(value is None or -(2**63) <= value < 2**63 for value in values):
         return pl.Series(name, values, dtype=pl.Int64)

@@ -1,4 +1,4 @@
-"""Places kept as geometries: well-known binary, well-known text, any reference system."""
+"""Read places from geometries: well-known binary, well-known text, any reference system."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from murmurate.ingest.faults import Faults, Place
 
 Degrees = tuple[NDArray[np.float64], NDArray[np.float64]]
 
-_POINT_BYTES = 21  # byte order, type, x, y
-_POINT_HEADER = np.array([1, 1, 0, 0, 0], np.uint8)  # little-endian, point
+_POINT_BYTES = 21
+"""Bytes of a point in well-known binary: byte order, type, x, y."""
+_POINT_HEADER = np.array([1, 1, 0, 0, 0], np.uint8)
+"""First bytes of a little-endian point."""
 
 
 def coordinates(geometries: pl.Series, crs: object, faults: Faults, place: Place) -> Degrees | None:
-    """Latitude and longitude of a column of points; None where something is wrong."""
+    """Return latitude and longitude of a column of points; None where something is wrong."""
     column = geometries.name
     if geometries.dtype not in (pl.Binary, pl.String):
         reason = f"wrong type: expected points as well-known binary or text, not {geometries.dtype}"
@@ -38,7 +40,7 @@ def coordinates(geometries: pl.Series, crs: object, faults: Faults, place: Place
 
 
 def is_degrees(crs: object) -> bool:
-    """Whether a reference system is WGS84 longitude and latitude."""
+    """Return whether a reference system is WGS84 longitude and latitude."""
     import pyproj
 
     system = pyproj.CRS.from_user_input(crs)
@@ -46,7 +48,7 @@ def is_degrees(crs: object) -> bool:
 
 
 def to_degrees(x: NDArray[np.float64], y: NDArray[np.float64], crs: object, faults: Faults, place: Place) -> Degrees | None:
-    """Coordinates of any reference system as latitude and longitude."""
+    """Convert coordinates of any reference system to latitude and longitude."""
     import pyproj
 
     try:
@@ -58,7 +60,7 @@ def to_degrees(x: NDArray[np.float64], y: NDArray[np.float64], crs: object, faul
 
 
 def _plain_points(geometries: pl.Series) -> Degrees | None:
-    """Two-dimensional little-endian points straight from the bytes; None where some are anything else."""
+    """Read two-dimensional little-endian points straight from the bytes; None where some are anything else."""
     array = geometries.to_arrow().cast(pa.large_binary())
     _, offsets, data = array.buffers()
     starts = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]

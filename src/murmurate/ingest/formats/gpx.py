@@ -1,4 +1,4 @@
-"""GPX: every track segment (or route) is a trip of the person the file is named after."""
+"""Read GPX: every track segment (or route) is a trip of the person the file is named after."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from murmurate.ingest.files import SourceFile, chunks
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.points import Batch
 
-_CHUNK_BYTES = 2**20
-_POINTS_A_BATCH = 500_000
+_CHUNK_BYTES, _POINTS_A_BATCH = 2**20, 500_000
+"""Bytes parsed at a time, and points from which on a batch is given. Set by hand."""
 
 
 def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[Batch]:
-    """The points of a GPX file as uid, tid, datetime, lat, lng."""
+    """Yield the points of a GPX file as uid, tid, datetime, lat, lng."""
     track = _Track(file)
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
@@ -43,7 +43,7 @@ def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[
 
 @dataclass
 class _Track:
-    """Listens to the parser."""
+    """Collects points from the parser's events."""
 
     file: SourceFile
     is_gpx: bool = False
@@ -87,7 +87,7 @@ class _Track:
         raise InputError([Fault("a document type declaration, which GPX files have no use for", file=self.file.name)])
 
     def take(self) -> pl.DataFrame:
-        """The points heard so far, which are then forgotten."""
+        """Return the points collected so far and forget them."""
         columns: dict[str, Any] = {
             "uid": pl.Series([self.file.stem] * len(self.lat), dtype=pl.String),
             "tid": pl.Series(self.segments, dtype=pl.Int64),

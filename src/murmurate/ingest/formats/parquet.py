@@ -1,4 +1,4 @@
-"""Parquet and GeoParquet, row group by row group, only the columns that are wanted."""
+"""Read Parquet and GeoParquet, row group by row group, only the columns that are needed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.points import Batch
 
 GROUP_ROWS = 2**20
-"""Row groups of up to this many rows are read at once."""
+"""Rows up to which a row group is read at once. Set by hand."""
 _ROWS_PER_BYTE = 50
-"""No table of traces packs more rows into a byte; one that claims to is a bomb."""
+"""Rows per byte above which a file is refused as a decompression bomb. Set by hand, far above any table of traces."""
 
 
 def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[Batch]:
-    """The rows of a Parquet file."""
+    """Yield the rows of a Parquet file."""
     with file.path.open("rb") as handle:
         table = _open(handle, file, [])
         schema = table.schema_arrow
@@ -48,7 +48,7 @@ def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[
 
 
 def _pieces(table: pq.ParquetFile, wanted: list[str]) -> Iterator[pa.Table]:
-    """Row groups, or parts of those that are large."""
+    """Yield row groups, or parts of those that are large."""
     for group in range(table.num_row_groups):
         if table.metadata.row_group(group).num_rows <= GROUP_ROWS:
             yield table.read_row_group(group, columns=wanted, use_threads=False)
@@ -58,7 +58,7 @@ def _pieces(table: pq.ParquetFile, wanted: list[str]) -> Iterator[pa.Table]:
 
 
 def as_polars(table: pa.Table) -> pl.DataFrame:
-    """An Arrow table as a frame; extension types (such as geometries) as what they are stored in."""
+    """Return an Arrow table as a frame; extension types (such as geometries) as their storage type."""
     columns = [
         pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
         if isinstance(column.type, pa.ExtensionType)
@@ -70,7 +70,7 @@ def as_polars(table: pa.Table) -> pl.DataFrame:
 
 
 def n_rows(file: SourceFile) -> int:
-    """Rows by the file's own footer."""
+    """Return the rows by the file's own footer."""
     with file.path.open("rb") as handle:
         return int(_open(handle, file, []).metadata.num_rows)
 
@@ -103,7 +103,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _reference_system(schema: pa.Schema, geometry: str | None) -> object:
-    """The reference system a GeoParquet file states for its points; None for longitude and latitude."""
+    """Return the reference system a GeoParquet file states for its points; None for longitude and latitude."""
     text = (schema.metadata or {}).get(b"geo")
     if geometry is None or text is None:
         return None

@@ -1,4 +1,4 @@
-"""Lines written as JSON text, `[[lng,lat],[lng,lat],...]`, a row each."""
+"""Parse lines written as JSON text, `[[lng,lat],[lng,lat],...]`, a row each."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Lines:
     lng: NDArray[np.float64]
 
     def trip_and_position(self) -> tuple[Integers, Integers]:
-        """The line of each point, and its place within it."""
+        """Return the line of each point, and its position within it."""
         line = np.repeat(np.arange(len(self.sizes)), self.sizes)
         return line, np.arange(len(line)) - np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
 
 
 def parse(column: pl.Series, place: Place, faults: Faults) -> Lines | None:
-    """Every line of a column; None where one is no line.
+    """Parse every line of a column; None where one is no line.
 
     >>> parse(pl.Series(["[[-8.6,41.1],[-8.5,41.2]]", "[]"]), Place(), Faults()).lat.tolist()
     [41.1, 41.2]
@@ -38,7 +38,7 @@ def parse(column: pl.Series, place: Place, faults: Faults) -> Lines | None:
         faults.add_rows("empty", column.is_null(), place, column=column.name)
         return None
     starts, data = _text_buffers(column)
-    pairs = np.empty((int(_most_pairs(data, starts)), 2))
+    pairs = np.empty((int(np.count_nonzero(data[starts[0] : starts[-1]] == ord("["))), 2))  # at least as many as needed
     sizes, bad = _parse(data, starts, pairs)
     if bad.any():
         faults.add_rows("not a line such as [[-8.61,41.14],[-8.62,41.15]]", bad, place, column=column.name, values=column)
@@ -48,7 +48,7 @@ def parse(column: pl.Series, place: Place, faults: Faults) -> Lines | None:
 
 
 def _text_buffers(text: pl.Series) -> tuple[Integers, NDArray[np.uint8]]:
-    """Where each string starts (and the last one ends), and all their bytes."""
+    """Return where each string starts (and the last one ends), and all their bytes."""
     array = text.to_arrow().cast(pa.large_string())
     _, offsets, data = array.buffers()
     starts = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
@@ -56,16 +56,8 @@ def _text_buffers(text: pl.Series) -> tuple[Integers, NDArray[np.uint8]]:
 
 
 @njit(cache=True, nogil=True)
-def _most_pairs(data: NDArray[np.uint8], starts: Integers) -> int:
-    count = 0
-    for at in range(starts[0], starts[-1]):
-        count += data[at] == 91  # [
-    return count
-
-
-@njit(cache=True, nogil=True)
 def _decimal(data: NDArray[np.uint8], at: int, end: int) -> tuple[float, int]:
-    """A plain decimal number, exact up to 15 digits, and where it ends; the end is -1 where there is none."""
+    """Parse a plain decimal number, exact up to 15 digits, and where it ends; the end is -1 where there is none."""
     sign = 1.0
     if at < end and data[at] == 45:
         sign = -1.0
@@ -100,7 +92,7 @@ def _skip(data: NDArray[np.uint8], at: int, end: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _line(data: NDArray[np.uint8], at: int, end: int, pairs: NDArray[np.float64], into: int) -> int:
-    """The number of pairs of one line, written from `into` on; -1 where it is no line."""
+    """Parse one line into `pairs` from `into` on; return the number of pairs, -1 where it is no line."""
     at = _skip(data, at, end)
     if at >= end or data[at] != 91:
         return -1

@@ -1,4 +1,4 @@
-"""CSV and TSV, plain or compressed, in batches that never hold more than a chunk of the file."""
+"""Read CSV and TSV, plain or compressed, in batches that never hold more than a chunk of the file."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.points import Batch
 
 CHUNK_BYTES = 32 * 2**20
-"""Also the longest line."""
+"""Bytes read at a time, and the longest line. Set by hand."""
 
 _SEPARATORS = (",", "\t", ";", "|")
+"""Separators that are recognised: the most frequent one in the header line."""
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -27,11 +28,7 @@ _BOMS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-
-
-def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[Batch]:
-    """The rows of a delimited file with a header line; every value as text."""
-    yield from rows(file, options, faults)
+"""Byte order marks and the encodings they stand for; those of UTF-32 before the UTF-16 ones that they begin with."""
 
 
 def rows(
@@ -43,7 +40,7 @@ def rows(
     separator: str | None = None,
     skip_lines: int = 0,
 ) -> Iterator[Batch]:
-    """The rows of a delimited file, every value as text; with `names` the file has no header line."""
+    """Yield the rows of a delimited file, every value as text; with `names` the file has no header line."""
     first_row, line = 1, 1
     header = list(names) if names is not None else None
     for piece in _whole_lines(_utf8(file.path, options), file.name):
@@ -85,7 +82,7 @@ def _parse(piece: bytes, names: list[str], separator: str, place: Place, faults:
 
 
 def _uneven_rows(piece: bytes, width: int, separator: str, place: Place, faults: Faults) -> bool:
-    """Add the rows with more values than the header has names; whether there was any."""
+    """Add a fault for rows with more values than the header has names; return whether there was any."""
     found: dict[int, list[int]] = {}
     reader = csv.reader(io.StringIO(piece.decode("utf-8"), newline=""), delimiter=separator)
     try:
@@ -106,10 +103,7 @@ def _header(piece: bytes, file: SourceFile) -> tuple[list[str], str, bytes]:
     line, _, rest = piece.partition(b"\n")
     text = line.decode("utf-8").rstrip("\r")
     suffixes = "".join(file.path.suffixes).lower()
-    if ".tsv" in suffixes or ".tab" in suffixes:
-        separator = "\t"
-    else:
-        separator = max(_SEPARATORS, key=text.count)
+    separator = "\t" if ".tsv" in suffixes or ".tab" in suffixes else max(_SEPARATORS, key=text.count)
     names = [name.strip() for name in next(csv.reader([text], delimiter=separator), [])]
     if not any(names):
         raise InputError([Fault("the first line names no columns", file=file.name)])
@@ -133,7 +127,7 @@ def _is_number(text: str) -> bool:
 
 
 def _utf8(path: Path, options: ReadOptions) -> Iterator[bytes]:
-    """The file's bytes as UTF-8 without a byte order mark."""
+    """Yield the file's bytes as UTF-8 without a byte order mark."""
     stream = chunks(path, CHUNK_BYTES, options.max_expansion)
     first = next(stream, b"")
     bom, encoding = next(((bom, name) for bom, name in _BOMS.items() if first.startswith(bom)), (b"", options.encoding))
@@ -149,10 +143,10 @@ def _utf8(path: Path, options: ReadOptions) -> Iterator[bytes]:
 
 
 def _whole_lines(stream: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """The same bytes cut where a line ends outside quotes."""
-    left = b""
+    """Yield the same bytes, cut where a line ends outside quotes."""
+    rest = b""
     for chunk in stream:
-        piece = left + chunk
+        piece = rest + chunk
         cut = piece.rfind(b"\n") + 1
         quotes = piece.count(b'"', 0, cut)
         while quotes % 2:
@@ -164,9 +158,9 @@ def _whole_lines(stream: Iterator[bytes], name: str) -> Iterator[bytes]:
             raise InputError([Fault(reason, file=name)])
         if cut:
             yield piece[:cut]
-        left = piece[cut:]
-    if left:
-        yield left
+        rest = piece[cut:]
+    if rest:
+        yield rest
 
 
 def _check_text(piece: bytes, name: str, line: int) -> None:
