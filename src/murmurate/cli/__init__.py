@@ -42,8 +42,8 @@ def root(
     """Publish mobility data without exposing anyone, and prove it."""
 
 
-for room in (demo, making, judge, studies, data):
-    room.add_to(app)
+for commands in (demo, making, judge, studies, data):
+    commands.add_to(app)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(dummies.app, name="dummies")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from murmurate.core.guarantee import NoGuarantee
 from murmurate.core.score import Score
@@ -22,16 +22,6 @@ from murmurate.report.words import short_promise
 
 NO_FIGURES: Mapping[str, Any] = {"atlas": None, "traffic": None, "lives": None}
 """What the template is given where no figure of the kind fills it."""
-
-
-class Attacked(Protocol):
-    """What a run of attacks gives."""
-
-    @property
-    def scores(self) -> Sequence[Score]: ...
-
-    @property
-    def skipped(self) -> Mapping[str, str]: ...
 
 
 @dataclass(frozen=True)
@@ -76,7 +66,7 @@ def write_report(path: str | Path, review: Review, evaluation: Evaluation, *, pu
     return write_page(path, render("report.html.j2", public=public, promise=Promise.of(manifest), **values))
 
 
-def write_attack_report(path: str | Path, review: Review, result: Attacked) -> Path:
+def write_attack_report(path: str | Path, review: Review, result: Evaluation) -> Path:
     """Write what attacks found; there is no public edition of it."""
     return write_page(
         path,

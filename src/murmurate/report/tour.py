@@ -135,9 +135,9 @@ def _show(town: City, folder: Path, seed: int, cell_m: float, name: str) -> Entr
     evaluation, attacked = Evaluation((), {}), None
     if kind.scores:
         chosen = [metric for metric in METRICS if metric in kind.scores] or None
-        evaluation = seen.evaluate(grid=town.grid(cell_m), metrics=chosen, workers=1, seed=seed)
+        evaluation = seen.take_metrics(grid=town.grid(cell_m), metrics=chosen, workers=1, seed=seed)
     if kind.attacks:
-        attacked = seen.attack(seed=seed)
+        attacked = seen.run_attacks(seed=seed)
     pages, base = folder / "reports", _base(town)
     write_report(pages / f"{name}.html", seen, evaluation, base=base)
     write_report(pages / f"{name}-public.html", seen, evaluation, base=base, public=True)
