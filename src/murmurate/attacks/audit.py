@@ -84,8 +84,8 @@ def runs_on_traces(mechanism: Any, neighbours: tuple[Trips, Trips], statistic: C
     def sample_outputs(neighbour: int, n: int, rng: Rng) -> NDArray[Any]:
         trace = neighbours[neighbour]
         if is_measured(mechanism):
-            runs = (fitted(mechanism, trace, rng) for _ in range(n))
-            released = [run if isinstance(run, Payload) else run.sample(1, rng) for run in runs]
+            runs: Any = (fitted(mechanism, trace, rng) for _ in range(n))
+            released: list[Any] = [run if isinstance(run, Payload) else run.sample(1, rng) for run in runs]
         else:
             released = [mechanism.apply(copies(trace, n), rng)]
         if not all(isinstance(part, Trips) for part in released):
