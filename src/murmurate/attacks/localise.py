@@ -1,4 +1,4 @@
-"""Localise: who sends a true place among fakes at every query, and an observer who wants to know which one it is.
+"""Find the true place among fakes, for people who send both at every query.
 
 The observer sees unordered sets of places. The naive one decodes them with an aggregate mobility model (Shokri et al. 2011);
 the linked ones first join the sets into whole traces and then judge these. Every figure stands beside chance.
@@ -7,7 +7,7 @@ the linked ones first join the sets into whole traces and then judge these. Ever
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from murmurate.mechanisms.plausible.patterns import Labels
 from murmurate.profiles.aggregate import Aggregate
 
 Places = NDArray[np.int32]
+"""Cells, with axes as each use says."""
 
 KNOWLEDGE: Mapping[str, str] = {
     "hmm_marginals": "knows the aggregate mobility of real people; takes the likeliest place at each query",
@@ -45,14 +46,15 @@ CLAIMED = tuple(name for name in KNOWLEDGE if name not in ("another_day", "hmm_o
 """Observers against whom a figure is claimed; nothing is claimed against one who knows another day of the person."""
 
 _OWN_WEIGHT = 0.8
-"""Trust in a person's own other day against everybody's."""
+"""Weight of the moves of a person's own other day; the rest is everybody's. Set by hand."""
 
 RELINKED = ("most_moves", "least_likely", "most_likely")
+"""Simple observers of linked traces, for whom figures are quoted together."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """People who hide among fakes: what is true, what is sent, and when."""
+    """Hold people who hide among fakes: what is true, what is sent, and when."""
 
     true: Places
     """[person, query]"""
@@ -68,7 +70,7 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """How one observer fared with every person."""
+    """Hold how one observer fared with every person."""
 
     name: str
     wrong: Floats
@@ -108,7 +110,7 @@ def localise(
     other_day: Places | None = None,
     seed: int = 0,
 ) -> list[Outcome]:
-    """Every observer this knowledge allows; the classifier is trained on one half of the people and judged on the other.
+    """Run every observer this knowledge allows; the classifier is trained on one half of the people and judged on the other.
 
     `rhythms` are days [row, step] of other real people and of fakes, for observers who learn from them; `library` the public
     day patterns [row, step] that fakes were made from.
@@ -130,12 +132,12 @@ def localise(
         real, fake = (np.ascontiguousarray(part[:, scene.query]) for part in rhythms)
         ratio = rhythm_ratio(linked, real, fake)
         picks["rhythm_ratio"] = ratio.argmax(axis=1)
-    told = features(linked, aggregate, log_step, against, scene.query, rhythm=ratio)
+    seen = features(linked, aggregate, log_step, against, scene.query, rhythm=ratio)
     if library is not None:
         strange = library_distance(linked, np.ascontiguousarray(library[:, scene.query]))
         picks["known_library"] = strange.argmax(axis=1)
-        told = np.concatenate([told, strange[:, :, None]], axis=2)
-    picks["classifier"] = trained_choices(scene, linked, told, seed=seed)
+        seen = np.concatenate([seen, strange[:, :, None]], axis=2)
+    picks["classifier"] = trained_choices(scene.true, linked, seen, seed=seed)
     people = np.arange(len(scene.true))
     for name, chosen in picks.items():
         guesses[name] = linked[people, chosen]
@@ -143,50 +145,36 @@ def localise(
 
 
 def scores(outcomes: list[Outcome], n_fakes: int) -> list[Score]:
-    """Mean and median probability of error of each observer, beside the error of a blind guess."""
+    """Return the mean and median probability of error of each observer, beside the error of a blind guess."""
     chance = n_fakes / (n_fakes + 1)
     found: list[Score] = []
     for outcome in outcomes:
         note = KNOWLEDGE[outcome.name] + ("" if outcome.name in CLAIMED else "; nothing is claimed against this observer")
         spread = 1.96 * float(outcome.wrong.std()) / np.sqrt(max(1, len(outcome.wrong)))
         mean = float(outcome.wrong.mean())
+        name, distance_m = f"localise.{outcome.name}", float(outcome.error_m.mean())
+        first = Score(
+            name=name,
+            value=mean,
+            low=max(0.0, mean - spread),
+            high=min(1.0, mean + spread),
+            better="higher",
+            chance=chance,
+            family="localise",
+            n=len(outcome.wrong),
+            note=note,
+        )
+        rest = replace(first, low=None, high=None)
         found += [
-            Score(
-                name=f"localise.{outcome.name}",
-                value=mean,
-                low=max(0.0, mean - spread),
-                high=min(1.0, mean + spread),
-                better="higher",
-                chance=chance,
-                family="localise",
-                n=len(outcome.wrong),
-                note=note,
-            ),
-            Score(
-                name=f"localise.{outcome.name}.median",
-                value=float(np.median(outcome.wrong)),
-                better="higher",
-                chance=chance,
-                family="localise",
-                n=len(outcome.wrong),
-                note=note,
-            ),
-            Score(
-                name=f"localise.{outcome.name}.distance",
-                value=float(outcome.error_m.mean()),
-                better="higher",
-                chance=outcome.blind_m,
-                unit="m",
-                family="localise",
-                n=len(outcome.wrong),
-                note=note,
-            ),
+            first,
+            replace(rest, name=f"{name}.median", value=float(np.median(outcome.wrong))),
+            replace(rest, name=f"{name}.distance", value=distance_m, chance=outcome.blind_m, unit="m"),
         ]
     return found
 
 
 def overhead(scene: Scene, classes: Integers | None = None) -> tuple[float, float | None]:
-    """Bandwidth (distinct places a query) and profile pollution (distinct usage classes a query)."""
+    """Return bandwidth (distinct places a query) and profile pollution (distinct usage classes a query)."""
     bandwidth = float(_distinct(scene.sent).mean())
     return bandwidth, None if classes is None else float(_distinct(classes[scene.sent]).mean())
 
@@ -197,7 +185,7 @@ def _distinct(values: NDArray[np.integer]) -> Integers:
 
 
 def _with_own_profile(scene: Scene, log_step: Floats, log_visit: Floats, other_day: Places, gap: int) -> Places:
-    """Each person decoded with the moves of their own other day, mixed with the aggregate's."""
+    """Decode each person with the moves of their own other day, mixed with the aggregate's."""
     guess = np.empty_like(scene.true)
     log_rest = log_step + np.log(1 - _OWN_WEIGHT)
     own_step = log_step.copy()

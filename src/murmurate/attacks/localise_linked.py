@@ -1,8 +1,6 @@
-"""Observers who first link the unordered sets into whole traces, and then judge the traces."""
+"""Link unordered sets into whole traces, and choose the trace that is taken for the true one."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -11,14 +9,12 @@ from numpy.typing import NDArray
 from murmurate.attacks.localise_classifier import fit_choice
 from murmurate.core.space import Floats, Integers
 
-if TYPE_CHECKING:
-    from murmurate.attacks.localise import Scene
-
 Places = NDArray[np.int32]
+"""Cells of linked traces [person, trace, query], or of true ones [person, query]."""
 
 
 def link_sets(sent: Places, log_step: Floats) -> Places:
-    """[person, trace, query]: consecutive sets joined by the assignment of the highest likelihood."""
+    """Return [person, trace, query]: consecutive sets joined by the assignment of the highest likelihood."""
     from scipy.optimize import linear_sum_assignment
 
     people, queries, size = sent.shape
@@ -40,7 +36,7 @@ def judge(
     against: Floats | None = None,
     other_day: Places | None = None,
 ) -> dict[str, Integers]:
-    """The trace each simple observer picks, for every person."""
+    """Return the trace each simple observer picks, for every person."""
     moves = (linked[:, :, 1:] != linked[:, :, :-1]).sum(axis=2)
     likely = log_visit[linked[:, :, 0]] + log_step[linked[:, :, :-1], linked[:, :, 1:]].sum(axis=2)
     picks = {
@@ -59,7 +55,7 @@ def judge(
 
 @njit(cache=True)
 def _alike(linked: Places, other_day: Places) -> Floats:
-    """Queries at which a trace is where the other day was, and a little for being anywhere the other day went."""
+    """Count queries at which a trace is where the other day was, plus half of those at any place of the other day."""
     people, size, queries = linked.shape
     score = np.zeros((people, size))
     for person in range(people):
@@ -75,13 +71,13 @@ def _alike(linked: Places, other_day: Places) -> Floats:
     return score
 
 
-def trained_choices(scene: Scene, linked: Places, told: Floats, *, seed: int) -> Integers:
-    """The trace that a classifier trained on the other half of the people takes for real, by what traces are told by."""
-    truly = (linked == scene.true[:, None, :]).mean(axis=2).argmax(axis=1)
+def trained_choices(true: Places, linked: Places, seen: Floats, *, seed: int) -> Integers:
+    """Return the trace that a classifier trained on the other half of the people takes for real, by its features `seen`."""
+    truly = (linked == true[:, None, :]).mean(axis=2).argmax(axis=1)
     half = np.random.default_rng(seed).permutation(len(linked)) % 2
     picked = np.zeros(len(linked), dtype=np.int64)
     for side in (0, 1):
         train, test = half != side, half == side
         if train.any() and test.any():
-            picked[test] = fit_choice(told[train], truly[train])(told[test]).argmax(axis=1)
+            picked[test] = fit_choice(seen[train], truly[train])(seen[test]).argmax(axis=1)
     return picked

@@ -176,7 +176,7 @@ def ends_moved(network: RoadNetwork, true_link: Integers, new_link: Integers) ->
 
 
 def single_ends(released: LinkFlows, drives: Drives) -> list[Score]:
-    """Measure the share of trip ends on a link alone in its hour, and how many of them the release shows with a count of one."""
+    """Measure the share of trip ends on a link alone in its hour, and how many of these are released with a count of one."""
     by_day = "day" in released.table.columns
     n = drives.network.n_links
     hours = drives.hour + (24 * drives.day if by_day else 0)
