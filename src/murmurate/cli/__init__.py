@@ -1,4 +1,4 @@
-"""The command line: thin; it parses, calls and shows. `main` is the entry point and owns the exit codes.
+"""Run the command line: parse, call, show. `main` is the entry point and owns the exit codes.
 
 0 done; 1 a fault of ours; 2 bad input, parameters or output place; 3 the ledger or the guarantee refused;
 4 a release that does not verify; 5 something went wrong after the charge, which stands; 130 interrupted.

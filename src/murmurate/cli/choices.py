@@ -1,4 +1,4 @@
-"""The options that several commands share, and what they open."""
+"""Define the options that several commands share."""
 
 from __future__ import annotations
 
