@@ -6,9 +6,7 @@ note says what the adversary knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from murmurate.core.registry import Entry, Registry
 
@@ -30,12 +28,6 @@ NAMES: Registry[Attack] = Registry(
     },
 )
 """Registry name -> module:function. One line an attack, one entry each in docs/attacks.md."""
-
-
-def attack_function(name: str) -> Callable[..., Any]:
-    """Return the function of a name; an unknown name is refused with the nearest known one."""
-    found: Callable[..., Any] = NAMES.load(name)
-    return found
 
 
 def attacks_of(kind: str) -> tuple[str, ...]:

@@ -6,13 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from murmurate.attacks.localise_hmm import Places
 from murmurate.core.space import Floats, Integers
 from murmurate.profiles.aggregate import Aggregate
-
-Places = NDArray[np.int32]
-"""Cells of linked traces [person, trace, query]."""
 
 _BINS = 6
 """Quantile bins of each feature. Set by hand."""

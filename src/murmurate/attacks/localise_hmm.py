@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from murmurate.core.space import Floats
 
 Places = NDArray[np.int32]
-"""Cells: what was sent [person, query, place], or guesses [person, query]."""
+"""Cells, with the axes that each use names: person, fake or trace, step or query."""
 
 
 @njit(cache=True, nogil=True)

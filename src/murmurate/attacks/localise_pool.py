@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from murmurate.attacks.localise import Outcome, hide, scores
 from murmurate.attacks.localise import localise as observe
+from murmurate.attacks.localise_hmm import Places
 from murmurate.core.parameters import whole
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
@@ -19,9 +19,6 @@ from murmurate.metrics.comparison import NotMeasurable
 from murmurate.profiles.aggregate import MOST_PLACES, Aggregate
 from murmurate.profiles.days import STEPS, DailyTraces, daily_traces
 from murmurate.spaces.grid import Grid
-
-Places = NDArray[np.int32]
-"""Cells of days [day, step]."""
 
 _FAKE_DAYS = 5000
 """Days of the pool from which an observer learns how fakes move. Set by hand."""

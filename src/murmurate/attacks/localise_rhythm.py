@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from murmurate.attacks.localise_hmm import Places
 from murmurate.core.space import Floats
 from murmurate.mechanisms.plausible.patterns import OTHER, ROLES, Labels, label_day, label_days, role
 
-Places = NDArray[np.int32]
-"""Cells of days [day, query] or of linked traces [person, trace, query]."""
 Rhythms = tuple[Floats, Floats, Floats]
 """Log probabilities of leaving, of destinations and of first places."""
 

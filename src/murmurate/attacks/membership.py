@@ -7,14 +7,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from murmurate.attacks.localise_hmm import Places
 from murmurate.core.parameters import whole
 from murmurate.core.score import Score
 from murmurate.core.space import Floats
 from murmurate.errors import ParameterError
 from murmurate.profiles.days import DailyTraces
 
-Places = NDArray[np.int32]
-"""Cells of days [day, step]."""
 Releaser = Callable[[DailyTraces, int], Places]
 """release(days of some people, run) -> synthetic days [trace, step]; a fresh release at every call."""
 

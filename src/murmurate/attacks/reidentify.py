@@ -12,6 +12,7 @@ from murmurate.core.score import Score
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
+from murmurate.metrics.hausdorff import squared_to_polyline
 
 KNOWN = (1, 2, 4)
 """Numbers of known points; four identify most people in published studies (de Montjoye et al. 2013)."""
@@ -133,15 +134,8 @@ def _nearest_to_line(released: Tracks, target: Integers, original: Tracks, point
         first, last = offsets[target[t]], offsets[target[t] + 1]
         for c in range(points.shape[0]):
             for k in range(points.shape[1]):
-                px, py = known_x[points[c, k]], known_y[points[c, k]]
-                best = (px - x[first]) ** 2 + (py - y[first]) ** 2
-                for i in range(first, last - 1):
-                    ex, ey = x[i + 1] - x[i], y[i + 1] - y[i]
-                    square = ex * ex + ey * ey
-                    if square > 0:
-                        along = min(1.0, max(0.0, ((px - x[i]) * ex + (py - y[i]) * ey) / square))
-                        best = min(best, (px - x[i] - along * ex) ** 2 + (py - y[i] - along * ey) ** 2)
-                result[t, c, k] = np.sqrt(best)
+                point = (known_x[points[c, k]], known_y[points[c, k]])
+                result[t, c, k] = np.sqrt(squared_to_polyline(point, x, y, (first, last), 0.0))
     return result
 
 

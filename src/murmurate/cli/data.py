@@ -48,9 +48,3 @@ def demo_data(
         else:
             write_tony900(out, skaters=1000 if people == 200 else people, seed=seed)
     typer.echo(f"Written: {out}")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Put these commands on the command line."""
-    app.command()(inspect)
-    app.command("demo-data")(demo_data)

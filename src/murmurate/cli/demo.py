@@ -33,11 +33,6 @@ def demo(
     _print(done)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put this command on the command line."""
-    app.command()(demo)
-
-
 @contextmanager
 def _lines_without_terminal(shown: Sequence[str]) -> Iterator[None]:
     """Print one line for each thing that is done, where stderr is a log."""

@@ -1,4 +1,4 @@
-"""`evaluate` and `attack`: what a release is good for, and what it gives away. Nothing here leaves the custodian's side."""
+"""`evaluate`, `attack` and `study`: what releases are good for and what they reveal. Nothing of it leaves."""
 
 from __future__ import annotations
 
@@ -68,6 +68,32 @@ def attack(
     _judge(lambda found: found.run_attacks(attacks=only), write_attack_report, names, "Both are internal.", **shared)
 
 
+def study(
+    spec: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="What to compare; see docs/studies.md.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder of results; an unfinished study goes on where it was.")],
+    workers: Annotated[int, typer.Option(help="Processes to use.")] = 2,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Run every mechanism with every setting and regress what each costs; nothing is charged, nothing of it leaves."""
+    from murmurate.judging.study import study as run
+    from murmurate.report.study import write_study_report
+
+    with working():
+        if ledger is None:
+            result = run(spec, out=out, workers=workers)
+        else:
+            with open_ledger(ledger) as book:
+                result = run(spec, out=out, workers=workers, ledger=book)
+        write_study_report(result, out / "report.html")
+    typer.echo(f"Results: {out} ({result.table.height:,} values; {result.reused:,} cells were there already)")
+    for word, found in (("skipped", result.skipped), ("failed", result.failed)):
+        for name, reason in found.items():
+            typer.echo(f"{word}: {name}: {reason}", err=True)
+    typer.echo(f"Report:  {out / 'report.html'}\nBoth are internal: they were computed without a charge.")
+    if result.failed:
+        raise typer.Exit(2)
+
+
 def _judge(
     measure: Callable[[Review], Evaluation],
     write_page: Callable[[Path, Review, Evaluation], Path],
@@ -118,9 +144,3 @@ def _judge(
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Put these commands on the command line."""
-    app.command()(evaluate)
-    app.command()(attack)

@@ -173,13 +173,6 @@ def list_names(
         table(("name", "what it is"), rows)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put these commands on the command line."""
-    for command in (release, fit, sample, verify):
-        app.command()(command)
-    app.command("list")(list_names)
-
-
 def _ask_for_limit(recipe: Recipe, guarantee: Guarantee) -> dict[str, Any] | None:
     """Ask for the limit of a population that has none; scripts that name a ledger keep its limits themselves."""
     from murmurate.custody.limits import parse_limit

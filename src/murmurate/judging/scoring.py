@@ -8,13 +8,13 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from murmurate.attacks import NAMES, attack_function
+from murmurate.attacks import NAMES
 from murmurate.core import progress
 from murmurate.core.parameters import whole
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
 from murmurate.errors import Fault, InputError, ParameterError
-from murmurate.metrics import measure, metric
+from murmurate.metrics import METRICS, measure
 from murmurate.metrics.comparison import NotMeasurable
 from murmurate.releases.kind import Kind
 from murmurate.spaces.grid import Grid
@@ -65,7 +65,7 @@ def take_metrics(
 ) -> Evaluation:
     """Measure what was released against its originals by the metrics that read this kind."""
     whole("workers", workers)
-    chosen = _chosen(metrics, kind, kind.scores, lambda name: (metric(name).reads,))
+    chosen = _chosen(metrics, kind, kind.scores, lambda name: (METRICS[name].reads,))
     comparison = kind.compare(released, original, grid=grid, pairing=pairing, seed=seed)
     scores, skipped = _run(chosen, "metrics", lambda name: measure(name, comparison, workers=workers))
     laid = getattr(comparison, "grid", None)
@@ -95,9 +95,7 @@ def run_attacks(
         raise InputError(empty, "attack a release that holds trips, with the file it came from.")
 
     def run(name: str) -> list[Score]:
-        scores: list[Score] = attack_function(name)(
-            released, original, pairing=pairing, **{"seed": seed, **given.get(name, {})}
-        )
+        scores: list[Score] = NAMES.load(name)(released, original, pairing=pairing, **{"seed": seed, **given.get(name, {})})
         return scores
 
     scores, skipped = _run(chosen, "attacks", run)

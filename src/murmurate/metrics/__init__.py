@@ -108,7 +108,7 @@ def measure(name: str, comparison: Comparable, *, workers: int = 1, **parameters
     """Return the scores of one metric; `NotMeasurable` where the data lack what it needs."""
     from murmurate.metrics.comparison import NotMeasurable  # here, so that listing the names loads no kernels
 
-    found = metric(name)
+    found = METRICS[name]
     missing = comparison.missing()
     lacks = [missing[need] for need in sorted(found.needs) if need in missing]
     if lacks:
@@ -117,11 +117,6 @@ def measure(name: str, comparison: Comparable, *, workers: int = 1, **parameters
         parameters["workers"] = workers
     scores: list[Score] = found.load()(comparison, **parameters)
     return scores
-
-
-def metric(name: str) -> Metric:
-    """Return the metric of a name; an unknown name is refused with the nearest known one."""
-    return METRICS[name]
 
 
 def metrics_of(kind: str) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from murmurate.core.space import Floats, Integers
 from murmurate.metrics.bootstrap import mean_score
 from murmurate.metrics.comparison import Comparison, Lines, NotMeasurable, Side, merge_repeats, to_metres
 from murmurate.metrics.divergence import jensen_shannon, relative_entropy
-from murmurate.metrics.patterns import agreement, mine, rank
+from murmurate.metrics.hausdorff import squared_to_polyline
+from murmurate.metrics.patterns import agreement, count_numbers, mine, rank
 
 FAMILY = "adatrace"
 """Family of these scores in reports."""
@@ -50,7 +51,10 @@ def adatrace_query(comparison: Comparison, *, queries: int = QUERIES) -> list[Sc
 
 def adatrace_kendall(comparison: Comparison) -> list[Score]:
     """Measure the rank agreement of the number of trips per cell, 15 x 15."""
-    original, released = (_trips_per_cell(*strings, KENDALL_CELLS**2) for strings in _strings(comparison, KENDALL_CELLS))
+    original, released = (
+        count_numbers(cells, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), KENDALL_CELLS**2, by_trip=True)
+        for cells, offsets in _strings(comparison, KENDALL_CELLS)
+    )
     ceiling = kendall(original, original)
     value = kendall(original, released)
     note = f"ties keep it below 1: the originals against themselves give {ceiling:.4f}"
@@ -199,18 +203,6 @@ def _step(here: int, there: int, per_side: int) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def _trips_per_cell(cells: Integers, offsets: Integers, n: int) -> Integers:
-    count = np.zeros(n, dtype=np.int64)
-    seen = np.full(n, -1, dtype=np.int64)
-    for trip in range(len(offsets) - 1):
-        for at in range(offsets[trip], offsets[trip + 1]):
-            if seen[cells[at]] != trip:
-                seen[cells[at]] = trip
-                count[cells[at]] += 1
-    return count
-
-
-@njit(cache=True, nogil=True)
 def _touched(lines: Lines, centres: Floats, radius: float, as_published: bool) -> Integers:
     """Count the trips that come within the radius of each centre."""
     x, y, offsets = lines
@@ -232,25 +224,8 @@ def _touched(lines: Lines, centres: Floats, radius: float, as_published: bool) -
             if repeats:
                 count[circle] += 1
             elif gap_x * gap_x + gap_y * gap_y <= square:
-                count[circle] += _within((cx, cy), x, y, (first, last), square)
+                count[circle] += squared_to_polyline((cx, cy), x, y, (first, last), square) <= square
     return count
-
-
-@njit(cache=True, nogil=True)
-def _within(centre: tuple[float, float], x: Floats, y: Floats, span: tuple[int, int], square: float) -> int:
-    cx, cy = centre
-    first, last = span
-    for k in range(first, last):
-        if (x[k] - cx) ** 2 + (y[k] - cy) ** 2 <= square:
-            return 1
-    for k in range(first, last - 1):
-        ex, ey = x[k + 1] - x[k], y[k + 1] - y[k]
-        length = ex * ex + ey * ey
-        if length > 0:
-            along = min(1.0, max(0.0, ((cx - x[k]) * ex + (cy - y[k]) * ey) / length))
-            if (x[k] + along * ex - cx) ** 2 + (y[k] + along * ey - cy) ** 2 <= square:
-                return 1
-    return 0
 
 
 @njit(cache=True, nogil=True)

@@ -63,6 +63,7 @@ def paired(track: Lines, chosen: Integers, other: Lines, other_chosen: Integers)
     for pair in range(len(chosen)):
         first, last = offsets[chosen[pair]], offsets[chosen[pair] + 1]
         other_first, other_last = other_offsets[other_chosen[pair]], other_offsets[other_chosen[pair] + 1]
+        n, other_n = last - first, other_last - other_first
         lat0, lng0 = lat[first:last].mean(), lng[first]
         scale = METRES_PER_DEGREE * math.cos(lat0 * math.pi / 180)
         for k in range(first, last):
@@ -70,25 +71,12 @@ def paired(track: Lines, chosen: Integers, other: Lines, other_chosen: Integers)
         for k in range(other_first, other_last):
             ox[k - other_first] = (other_lng[k] - lng0) * scale
             oy[k - other_first] = (other_lat[k] - lat0) * METRES_PER_DEGREE
-        result[pair] = math.sqrt(_squared((x, y), (0, last - first), (ox, oy), (0, other_last - other_first)))
+        result[pair] = math.sqrt(_squared((x[:n], y[:n]), (x, y), (0, n), (ox, oy), (0, other_n), np.inf))
     return result
 
 
 @njit(cache=True, nogil=True)
-def _squared(line: Line, span: Span, other: Line, other_span: Span) -> float:
-    """Return the squared Hausdorff distance of two polylines."""
-    x, y = line
-    ox, oy = other
-    worst = 0.0
-    for k in range(*span):
-        worst = max(worst, _squared_to_polyline((x[k], y[k]), ox, oy, other_span, worst))
-    for k in range(*other_span):
-        worst = max(worst, _squared_to_polyline((ox[k], oy[k]), x, y, span, worst))
-    return worst
-
-
-@njit(cache=True, nogil=True)
-def _squared_to_polyline(point: tuple[float, float], x: Floats, y: Floats, span: Span, enough: float) -> float:
+def squared_to_polyline(point: tuple[float, float], x: Floats, y: Floats, span: Span, enough: float) -> float:
     """Return the least squared distance from a point to a polyline; stops once it is at most `enough`."""
     px, py = point
     first, last = span
@@ -138,7 +126,7 @@ def _nearest(lines: Lines, boxes: Floats, other: Lines, chosen: Integers) -> Flo
         outward = np.argsort(-((own_x - own_x.mean()) ** 2 + (own_y - own_y.mean()) ** 2))
         outer = (own_x[outward], own_y[outward])
         likely = _bound_by_edges(outer, boxes, bound)
-        best = _squared_outer_first(outer, (other_x, other_y), span, (x, y), (offsets[likely], offsets[likely + 1]), np.inf)
+        best = _squared(outer, (other_x, other_y), span, (x, y), (offsets[likely], offsets[likely + 1]), np.inf)
         bound[likely] = np.inf
         least = math.sqrt(_bound_by_vertices(outer, boxes, bound, best))
         for share in (0.125, 0.5, 1.0):
@@ -146,7 +134,7 @@ def _nearest(lines: Lines, boxes: Floats, other: Lines, chosen: Integers) -> Flo
             for trip in range(n):
                 if bound[trip] < best and bound[trip] <= reach:
                     candidate = (offsets[trip], offsets[trip + 1])
-                    best = min(best, _squared_outer_first(outer, (other_x, other_y), span, (x, y), candidate, best))
+                    best = min(best, _squared(outer, (other_x, other_y), span, (x, y), candidate, best))
                     bound[trip] = np.inf
         result[k] = math.sqrt(best)
     return result
@@ -183,17 +171,17 @@ def _bound_by_vertices(outer: Line, boxes: Floats, bound: Floats, best: float) -
 
 
 @njit(cache=True, nogil=True)
-def _squared_outer_first(  # noqa: PLR0917
+def _squared(  # noqa: PLR0917
     outer: Line, line: Line, span: Span, other: Line, other_span: Span, limit: float
 ) -> float:
-    """Return what `_squared` does, with the first vertices in the order `outer`; infinity once it is known to reach `limit`."""
+    """Return the squared Hausdorff distance, vertices of `line` in the order `outer`; infinity once it reaches `limit`."""
     worst = 0.0
     for k in range(len(outer[0])):
-        worst = max(worst, _squared_to_polyline((outer[0][k], outer[1][k]), other[0], other[1], other_span, worst))
+        worst = max(worst, squared_to_polyline((outer[0][k], outer[1][k]), other[0], other[1], other_span, worst))
         if worst >= limit:
             return np.inf
     for k in range(*other_span):
-        worst = max(worst, _squared_to_polyline((other[0][k], other[1][k]), line[0], line[1], span, worst))
+        worst = max(worst, squared_to_polyline((other[0][k], other[1][k]), line[0], line[1], span, worst))
         if worst >= limit:
             return np.inf
     return worst

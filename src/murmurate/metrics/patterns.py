@@ -122,7 +122,7 @@ def mine(
         count = np.zeros((len(strings), n), dtype=np.int64)
         for side in range(len(strings)):
             part = slice(borders[side], borders[side + 1])
-            count[side] = _count(identity[part], trip[part], n, by_trip)
+            count[side] = count_numbers(identity[part], trip[part], n, by_trip)
         found += (count > 0).sum(axis=1)
         keep = np.flatnonzero(np.any([_at_least_kth(row, most) for row in count], axis=0))
         table = np.full((len(keep), longest), -1, dtype=np.int64)
@@ -185,7 +185,8 @@ def _extend(identity: Integers, symbols: Integers, trip: Integers, size: int) ->
 
 
 @njit(cache=True, nogil=True)
-def _count(identity: Integers, trip: Integers, n: int, by_trip: bool) -> Integers:
+def count_numbers(identity: Integers, trip: Integers, n: int, by_trip: bool) -> Integers:
+    """Count how often each number occurs, or in how many trips."""
     count = np.zeros(n, dtype=np.int64)
     seen = np.full(n, -1, dtype=np.int64)
     for at in range(len(identity)):

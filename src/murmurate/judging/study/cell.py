@@ -11,7 +11,7 @@ import polars as pl
 from numba import njit
 
 from murmurate import noise
-from murmurate.attacks import attack_function
+from murmurate.attacks import NAMES
 from murmurate.core.score import Better, Score
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
@@ -19,7 +19,7 @@ from murmurate.custody.door import rehearse
 from murmurate.errors import InputError, MurmurateError
 from murmurate.judging.study.datasets import Dataset, load
 from murmurate.judging.study.grid import ORIGINAL, Cell, mechanism_of
-from murmurate.metrics import measure, metric
+from murmurate.metrics import METRICS, measure
 from murmurate.metrics.bootstrap import STATISTICS
 from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import Comparison, NotMeasurable, Side
@@ -124,7 +124,7 @@ def _measure(cell: Cell, data: Dataset, batch: _Batch, skipped: dict[str, str]) 
     first, released, repeat, original = batch.first, batch.released, batch.repeat, batch.original
     few = data.trips.n_trips <= SAMPLED  # of more trips the metric itself draws some
     by_trip = [
-        name for name in cell.metrics if metric(name).by_trip or (name in OF_RELEASED and (few or name != "hausdorff_nearest"))
+        name for name in cell.metrics if METRICS[name].by_trip or (name in OF_RELEASED and (few or name != "hausdorff_nearest"))
     ]
     others = [name for name in cell.metrics if name not in by_trip]
     times = int(repeat.max()) + 1 if len(repeat) else 0
@@ -155,7 +155,7 @@ def _measure(cell: Cell, data: Dataset, batch: _Batch, skipped: dict[str, str]) 
                 scores += [("metric", score) for score in measure(name, comparison)]
         for name in cell.attacks:
             with _noting(name, skipped):
-                found = attack_function(name)(part, data.trips, pairing=pairing)
+                found = NAMES.load(name)(part, data.trips, pairing=pairing)
                 scores += [("attack", score) for score in found]
         rows.append(_table(first + k, scores))
     return rows

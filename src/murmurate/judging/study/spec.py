@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from murmurate.attacks import attack_function
+from murmurate.attacks import NAMES
 from murmurate.core.parameters import closest, one_of, whole
 from murmurate.errors import Fault, InputError, MurmurateError
 from murmurate.mechanisms import mechanism_class
-from murmurate.metrics import metric
+from murmurate.metrics import METRICS
 
 KINDS = ("tony900", "city", "file")
 """Where the trips of a dataset may come from."""
@@ -139,9 +139,9 @@ def _spec(values: Mapping[str, Any], *, name: str, folder: str, file: str | None
     metrics = read.words("metrics", values.get("metrics", []))
     attacks = read.words("attacks", values.get("attacks", []))
     for word in metrics:
-        read.check(metric, word)
+        read.check(METRICS.load, word)
     for word in attacks:
-        read.check(attack_function, word)
+        read.check(NAMES.load, word)
     if not metrics and not attacks:
         read.wrong('a study measures something: give metrics = ["hausdorff", ...] or attacks = [...].')
     read.check(whole, "repeats", values.get("repeats", 1), at_most=1_000_000)
