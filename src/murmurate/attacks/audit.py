@@ -1,6 +1,6 @@
 """Bound from below what a mechanism spends, from its outputs for two neighbouring inputs.
 
-One half of the outputs chooses the event that tells the neighbours apart best, the other half bounds its probabilities
+One half of the outputs chooses the event that distinguishes the neighbours best, the other half bounds its probabilities
 (Clopper and Pearson), so the bound holds whatever was chosen. A bound above the claim proves the claim wrong; a bound
 below it proves nothing, but a twin with a planted fault shows that the audit would have seen that fault.
 """
@@ -123,7 +123,7 @@ class _Event:
 
 
 def _best_event(outputs: list[NDArray[np.float64]], delta: float, confidence: float) -> _Event | None:
-    """Return the event with the highest bound on these outputs; none where nothing tells the neighbours apart."""
+    """Return the event with the highest bound on these outputs; none where nothing distinguishes the neighbours."""
     pooled = np.concatenate(outputs)
     values = np.unique(pooled)
     if values.size > _MAX_EVENTS:

@@ -56,7 +56,7 @@ class Scene:
     true: Places
     """[person, query]"""
     sent: Places
-    """[person, query, 1 + fakes], in an order that tells nothing."""
+    """[person, query, 1 + fakes], in random order."""
     query: Integers
     """Steps of the day at which a place is sent."""
 

@@ -3,7 +3,7 @@
 The adversary knows the public network and how many trips began in each period; never a single trip. Ends show as imbalance:
 what leaves a junction and did not enter it began there. Trips are then recovered by two methods: after Xu et al. (2017), by
 assigning guessed origins to guessed destinations of the same and the next hour at least cost; and by following counts through
-junctions, which uses what an aggregate of links tells beyond one of places. Every figure stands beside guessing by traffic,
+junctions, which uses what an aggregate of links holds beyond one of places. Every figure stands beside guessing by traffic,
 and the notes beside uniform guessing.
 """
 

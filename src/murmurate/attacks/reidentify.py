@@ -24,7 +24,7 @@ CANDIDATES = 5_000
 """Originals that they are ranked among, drawn where there are more. Set by hand."""
 ASIDE_KMH = 30.0
 """Where a released trace is not under way at a known time, each second costs as far as the trace itself goes in one (noise
-makes it fast, and then time tells more than place), and at least as far as this speed."""
+makes it fast, and then time is the better evidence), and at least as far as this speed."""
 
 
 def reidentify(
@@ -114,7 +114,7 @@ def _known_points(offsets: Integers, among: Integers, most: int, generator: np.r
 def _ranks(far: Floats, truth: Integers) -> NDArray[np.float64]:
     """Return [target, 2]: candidates strictly nearer than the true one, and as near (itself included)."""
     own = far[np.arange(len(truth)), truth][:, None]
-    # sums of equal distances may differ in the last digit; a thousandth of a millimetre tells nobody apart
+    # sums of equal distances may differ in the last digit; a thousandth of a millimetre is a tie
     nearer = (far < own - 1e-6).sum(axis=1)
     return np.column_stack([nearer, (far <= own + 1e-6).sum(axis=1) - nearer]).astype(np.float64)
 

@@ -25,7 +25,7 @@ SpaceSpec = Annotated[
 ]
 Layout = Annotated[str | None, typer.Option("--layout", help="cabspotting, porto, geolife, tdrive, gowalla or brightkite.")]
 Zone = Annotated[str | None, typer.Option("--time-zone", help="The zone of times that carry none, such as Europe/Helsinki.")]
-LocalZone = Annotated[str | None, typer.Option("--local-zone", help="Where hours and days are told; default: --time-zone.")]
+LocalZone = Annotated[str | None, typer.Option("--local-zone", help="The zone of hours and days; default: --time-zone.")]
 TimeFormat = Annotated[
     str | None, typer.Option("--time-format", help="How times are written, such as '%d/%m/%Y %H:%M'; default: ISO 8601.")
 ]

@@ -96,7 +96,7 @@ def fit(
     recipe: Recipe,
     override_overlap: Override = False,
     resume: Annotated[
-        str | None, typer.Option("--resume", help="Go on with an interrupted fit, by the release id its charge was told with.")
+        str | None, typer.Option("--resume", help="Go on with an interrupted fit, by the release id of its charge.")
     ] = None,
     workers: Workers = 1,
     json: Json = False,

@@ -59,7 +59,7 @@ class Prepared:
 
 
 def prepare(recipe: Recipe, running: engine.Engine) -> Prepared:
-    """Build the mechanism, check the target and read the file, so that whatever is wrong is told before a ledger is opened."""
+    """Build the mechanism, check the target and read the file, so that faults are raised before a ledger is opened."""
     mechanism, seed = build_mechanism(recipe)
     target = Path(_given("--out", recipe.out))
     check_free(target)

@@ -101,7 +101,7 @@ METRICS: Registry[Metric] = Registry(
         "network_speeds": _metric("networks:network_speeds", reads="network"),
     },
 )
-"""Name -> where it lives and what it needs. One line a metric, one entry each in docs/metrics.md."""
+"""Name -> where it is and what it needs. One line a metric, one entry each in docs/metrics.md."""
 
 
 def measure(name: str, comparison: Comparable, *, workers: int = 1, **parameters: object) -> list[Score]:

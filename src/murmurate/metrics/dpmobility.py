@@ -55,8 +55,8 @@ def _similarities(name: str, original: Integers, released: Integers, *, places: 
     ]
     ranks = [labels[np.lexsort((labels, -counts))][: np.count_nonzero(counts)] for counts in (before, after)]
     for top in TOP:
-        known, told = (set(rank[:top].tolist()) for rank in ranks)
-        scores.append(_score(f"{name}.coverage_{top}", len(known & told) / len(known), "higher", len(known)))
+        known, found = (set(rank[:top].tolist()) for rank in ranks)
+        scores.append(_score(f"{name}.coverage_{top}", len(known & found) / len(known), "higher", len(known)))
     return scores
 
 

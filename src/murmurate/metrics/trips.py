@@ -55,7 +55,7 @@ def point_displacement(comparison: Comparison) -> list[Score]:
     same = sizes[0][original] == sizes[1][released]
     if not same.any():
         raise NotMeasurable("no released trip has as many points as its original, so points cannot be matched")
-    # pairs that cannot be matched point by point keep their place, so that a value can be told by its trip
+    # pairs that cannot be matched point by point keep their place, so that each value belongs to its trip
     distances = np.full((len(same), 3), np.nan)
     distances[same] = _point_distances(comparison.original.track, original[same], comparison.released.track, released[same])
     note = "" if same.all() else f"only the {same.mean():.1%} of trips that kept their number of points"

@@ -29,7 +29,7 @@ DATA = "data.parquet"
 
 @dataclass(frozen=True)
 class Release:
-    """Hold what may leave: a folder of files and the manifest that tells what they are."""
+    """Hold what may leave: a folder of files and the manifest that describes them."""
 
     folder: Path
     manifest: Manifest

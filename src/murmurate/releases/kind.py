@@ -61,7 +61,7 @@ class Kind:
         raise VerifyError(f"{release.folder} holds a release of kind {release.manifest.kind!r}, which has no trips.")
 
     def n_trips(self, data: Any) -> int:
-        """Return how many trips it holds; 0 where trips cannot be told apart in it."""
+        """Return how many trips it holds; 0 where it holds no single trips."""
         return 0
 
     def carried_space(self, folder: Path) -> Space | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from murmurate.core.space import Floats, Integers
+from murmurate.core.space import Integers
 from murmurate.core.trips import Trips
 from murmurate.metrics.comparison import Side
 from murmurate.report.breaks import Breaks
@@ -22,7 +22,7 @@ from murmurate.report.density import (
     visit_shares,
 )
 from murmurate.report.flow_map import CLASSES as FLOW_CLASSES
-from murmurate.report.flow_map import Arcs, Flows, flow_arcs, flow_breaks, strongest_flows, zone_grid
+from murmurate.report.flow_map import Arcs, flow_arcs, flow_breaks, strongest_flows, zone_grid
 from murmurate.report.ground import BaseMap, Layer, ground
 from murmurate.report.view import View, lines
 from murmurate.spaces.grid import Grid
@@ -105,17 +105,29 @@ def atlas(
         ground=tuple(ground(view, base, shown)),
         scale=view.scale_bar(),
         density=tuple(
-            Panel(title, _density_words(share), patches=tuple(density_patches(view, shown, share, breaks)))
+            Panel(
+                title,
+                f"{int((share > 0).sum()):,} cells visited; the busiest holds {share.max(initial=0.0):.2g} % of the points",
+                patches=tuple(density_patches(view, shown, share, breaks)),
+            )
             for title, share in shares.items()
         ),
         density_legend=_legend("Share of all points in a cell", "density", breaks, "%", CLASSES),
         change=tuple(
-            Panel(title, _change_words(change), patches=tuple(change_patches(view, shown, change, change_scale)))
+            Panel(
+                title,
+                f"{np.abs(change).sum() / 2:.3g} % of the points lie in other cells than in the originals",
+                patches=tuple(change_patches(view, shown, change, change_scale)),
+            )
             for title, change in changes.items()
         ),
         change_legend=_change_legend(change_scale) if changes else None,
         flows=tuple(
-            Panel(title, _flow_words(found), arcs=tuple(flow_arcs(view, zones, found, flow_scale)))
+            Panel(
+                title,
+                f"the {len(found.share)} strongest flows hold {found.covered:.3g} % of the trips",
+                arcs=tuple(flow_arcs(view, zones, found, flow_scale)),
+            )
             for title, found in flows.items()
         ),
         flow_legend=_legend("Share of all trips in a flow", "flow", flow_scale, "%", FLOW_CLASSES),
@@ -182,15 +194,3 @@ def _change_legend(breaks: Breaks) -> Legend:
     fewer = [(-k, f"fewer, {labels[k]}") for k in range(breaks.n - 1, 0, -1)]
     more = [(k, f"more, {labels[k]}") for k in range(1, breaks.n)]
     return Legend("Change of a cell's share, in percentage points (pp)", "change", (*fewer, *more))
-
-
-def _density_words(share: Floats) -> str:
-    return f"{int((share > 0).sum()):,} cells visited; the busiest holds {share.max(initial=0.0):.2g} % of the points"
-
-
-def _change_words(change: Floats) -> str:
-    return f"{np.abs(change).sum() / 2:.3g} % of the points lie in other cells than in the originals"
-
-
-def _flow_words(flows: Flows) -> str:
-    return f"the {len(flows.share)} strongest flows hold {flows.covered:.3g} % of the trips"

@@ -99,7 +99,7 @@ def _trade_offs(result: StudyResult, table: pl.DataFrame, name: str) -> tuple[li
 
 
 def _rows(result: StudyResult, dataset: str, metric: str) -> list[dict[str, Any]]:
-    """Return the paper's table of one metric: a by budget, b and c, and where two mechanisms cannot be told apart."""
+    """Return the paper's table of one metric: a by budget, b and c, and where two mechanisms do not differ."""
     here = (pl.col("dataset") == dataset) & (pl.col("metric") == metric)
     first, second = result.regression.first.filter(here), result.regression.second.filter(here)
     compared = result.regression.performance.filter(here)

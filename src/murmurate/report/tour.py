@@ -116,7 +116,7 @@ def _stop(town: City, folder: Path, seed: int, cell_m: float, name: str) -> Entr
     """Show one mechanism; or return what went wrong and where, as text: not every exception travels between processes."""
     try:
         return _show(town, folder, seed, cell_m, name)
-    except Exception as error:  # noqa: BLE001  told at the end, all together, with a failure code
+    except Exception as error:  # noqa: BLE001  raised at the end, all together, with a failure code
         return f"{type(error).__name__}: {error}", traceback.format_exc()
 
 

@@ -103,8 +103,8 @@ def write_results(out: Path, table: pl.DataFrame, about: Mapping[str, Any]) -> N
     import pyarrow.parquet as pq
 
     with whole_file(out / RESULTS) as temporary:
-        marked = table.to_arrow().replace_schema_metadata({"murmurate": INTERNAL})
-        pq.write_table(marked, temporary, compression="zstd", write_page_checksum=True)
+        noted = table.to_arrow().replace_schema_metadata({"murmurate": INTERNAL})
+        pq.write_table(noted, temporary, compression="zstd", write_page_checksum=True)
     with whole_file(out / ABOUT) as temporary:
         temporary.write_text(json.dumps({"internal": True, "note": INTERNAL, **about}, indent=2, default=str), encoding="utf-8")
 
