@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,12 +79,8 @@ def study(
     from murmurate.judging.study import study as run
     from murmurate.report.study import write_study_report
 
-    with working():
-        if ledger is None:
-            result = run(spec, out=out, workers=workers)
-        else:
-            with open_ledger(ledger) as book:
-                result = run(spec, out=out, workers=workers, ledger=book)
+    with working(), open_ledger(ledger) if ledger else nullcontext() as book:
+        result = run(spec, out=out, workers=workers, ledger=book)
         write_study_report(result, out / "report.html")
     typer.echo(f"Results: {out} ({result.table.height:,} values; {result.reused:,} cells were there already)")
     for word, found in (("skipped", result.skipped), ("failed", result.failed)):
