@@ -38,8 +38,8 @@ class Axis:
 def linear_axis(label: str, values: Iterable[float], *, wanted: int = 5) -> Axis:
     """Make an axis that holds all finite values and zero.
 
-    >>> linear_axis("m", [3.0, 17.0]).ticks
-    (0.0, 5.0, 10.0, 15.0, 20.0)
+    >>> linear_axis("m", [3.0, 24.0]).ticks
+    (0.0, 5.0, 10.0, 15.0, 20.0, 25.0)
     """
     there = [float(value) for value in values if isfinite(value)]
     low, high = min([0.0, *there]), max([0.0, *there])
