@@ -29,12 +29,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from murmurate.scoring import evaluate
 
 import murmurate as mm
 from murmurate import noise
 from murmurate.core.trips import Trips
 from murmurate.ingest.discretise import to_cells
+from murmurate.judging.review import evaluate
 from murmurate.mechanisms import build
 from murmurate.metrics.divergence import jensen_shannon
 from murmurate.spaces.grid import Grid

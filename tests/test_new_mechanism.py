@@ -21,7 +21,6 @@ from murmurate.core.parameters import positive
 from murmurate.core.registry import Entry
 from murmurate.core.score import Score
 from murmurate.errors import ParameterError
-from murmurate.judging.listing import names
 from murmurate.judging.review import review
 from murmurate.mechanisms import Listed
 from murmurate.metrics import Metric, Pair
@@ -186,7 +185,7 @@ def test_bare_data_are_judged_as_well(made, town):
 
 def test_its_pages_show_its_figure(made, town, ledger, tmp_path):
     seen = review(made.folder, town.trips, ledger=ledger)
-    scores, found = seen.evaluate(), seen.attack()
+    scores, found = seen.take_metrics(), seen.run_attacks()
     inside = write_report(tmp_path / "in.html", seen, scores).read_text()
     outside = write_report(tmp_path / "out.html", seen, scores, public=True).read_text()
     assert "Mean error of a count" in inside and "Starts in a cell" in inside and "original 0 trips" in inside
@@ -204,5 +203,5 @@ def test_the_tour_shows_it(registered, tmp_path):
 
 
 def test_it_is_listed_while_it_is_registered(made):
-    assert dict(names("mechanisms"))["noisy_counts"].startswith("Counts the starts")
-    assert dict(names("metrics"))["count_error"] and dict(names("attacks"))["occupied"]
+    assert dict(mechanisms.NAMES.about())["noisy_counts"].startswith("Counts the starts")
+    assert dict(metrics.METRICS.about())["count_error"] and dict(attacks.NAMES.about())["occupied"]

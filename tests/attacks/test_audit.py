@@ -11,8 +11,10 @@ from murmurate.attacks.audit import _bound, audit, audit_per_metre, copies, runs
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.geoind import GeoIndistinguishability
+from murmurate.mechanisms.ngram import NGram
 from murmurate.noise import laplace_integers, planar_laplace, seeded
 from murmurate.noise.discrete import discrete_gaussian
+from murmurate.spaces.grid import Grid
 from murmurate.spaces.sphere import great_circle_m
 
 N = 40_000
@@ -140,6 +142,17 @@ def test_the_bound_holds_as_often_as_it_says():
     """Right in at least 90 of 100 audits at 90 %: overfitting the choice of the event would show here."""
     over = sum(audit(counts(1, 1.0), n=400, rng=seeded(100 + k), confidence=0.9).value > 1.0 for k in range(100))
     assert over <= 10
+
+
+def test_a_mechanism_that_reads_noisy_tables_is_fitted_for_every_output():
+    grid = Grid(south=60.1, west=24.9, north=60.2, east=25.0, cell_m=5000)
+    mechanism = NGram(space=grid, epsilon=30.0)
+    outputs = runs_on_traces(
+        mechanism, (trace((60.11, 24.91)), trace((60.19, 24.99))), lambda drawn: drawn.cell[drawn.offsets[:-1]]
+    )
+    drawn = outputs(0, 40, seeded(1))
+    assert drawn.shape == (40,) and len(np.unique(drawn)) > 1
+    assert audit(outputs, n=100, rng=seeded(1)).value <= 30
 
 
 def test_bounds_are_those_of_clopper_and_pearson():

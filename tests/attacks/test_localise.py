@@ -7,9 +7,8 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from murmurate.attacks.localise import CLAIMED, KNOWLEDGE, Scene, hide, localise, overhead, scores
+from murmurate.attacks.localise import CLAIMED, KNOWLEDGE, Scene, hide, link_sets, localise, overhead, scores
 from murmurate.attacks.localise_hmm import decode_marginals, decode_viterbi
-from murmurate.attacks.localise_linked import link_sets
 from murmurate.attacks.localise_pool import localise_pool
 from murmurate.errors import InputError, ParameterError
 from murmurate.judging.review import attack

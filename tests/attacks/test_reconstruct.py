@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from murmurate.asking.rounds import fitted
-from murmurate.attacks import attack_function
+from murmurate.attacks import NAMES
 from murmurate.attacks.reconstruct import _allotted, _near, _near_nodes, attack_network, reconstruct
 from murmurate.attacks.reconstruct_paths import Follower
 from murmurate.mechanisms.road_counts import RoadCounts
@@ -42,7 +42,7 @@ def test_raw_counts_give_the_ends_away_and_noisy_ones_do_not(cars):
 
 
 def test_it_is_registered_reads_networks_only_and_repeats(cars):
-    function = attack_function("reconstruct")
+    function = NAMES.load("reconstruct")
     with pytest.raises(NotMeasurable, match="aggregated network"):
         function(cars, cars, pairing=None)
     raw = LinkFlows.of_drives(drives_of(cars, TOWN))

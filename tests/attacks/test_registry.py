@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from murmurate.attacks import NAMES, attack_function
+from murmurate.attacks import NAMES
 from murmurate.errors import InputError, ParameterError
 from murmurate.judging.review import attack
 from small_town import town
@@ -20,11 +20,11 @@ DOCS = Path(__file__).resolve().parents[2] / "docs" / "attacks.md"
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_attack_is_a_function_of_released_and_original(name):
-    parameters = inspect.signature(attack_function(name)).parameters
+    parameters = inspect.signature(NAMES.load(name)).parameters
     assert list(parameters)[:2] == ["released", "original"]
     assert parameters["pairing"].kind is inspect.Parameter.KEYWORD_ONLY
     assert "seed" in parameters
-    assert attack_function(name).__doc__
+    assert NAMES.load(name).__doc__
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -41,7 +41,7 @@ def test_no_entry_is_left_of_an_attack_that_is_gone():
 
 def test_an_unknown_attack_is_answered_with_the_nearest():
     with pytest.raises(ParameterError, match="Did you mean 'reidentify'"):
-        attack_function("reidentfy")
+        NAMES.load("reidentfy")
 
 
 @pytest.fixture(scope="module")

@@ -190,6 +190,22 @@ def test_a_changed_model_is_not_sampled(tmp_path, ledger):
         mm.sample(tmp_path / "model", n_out=1, out=tmp_path / "sample")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Unusable(mm.NGram):
+    """A measured mechanism whose settings name something that is not here."""
+
+    def budget(self):
+        raise ParameterError("the library is not here; give its file.")
+
+
+def test_settings_that_cannot_be_measured_spend_nothing(ledger):
+    grid = mm.Grid(south=60.1, west=24.9, north=60.2, east=25.0, cell_m=1000)
+    for run in (mm.release, mm.fit):
+        with pytest.raises(ParameterError, match="not here") as refused:
+            run(Unusable(space=grid, epsilon=1.0), trips(), ledger=ledger)
+        assert refused.value.charged is None and [entry.what for entry in ledger.history()] == ["created"]
+
+
 def test_rehearsals_cost_nothing_and_are_logged(ledger):
     rehearsal = rehearse(geoind(), trips(), ledger=ledger)
     assert isinstance(rehearsal.payload, Trips)

@@ -71,9 +71,9 @@ def test_range_queries_agree_with_direct_counting(original, noise):
     comparison = compare(noise, original)
     score = range_queries(comparison, queries=50)[0]
     generator = comparison.generator(2)
-    from murmurate.metrics.density import _spans
+    from murmurate.metrics.density import random_spans
 
-    (low, high), (left, right) = (_spans(size, 50, generator) for size in (GRID.rows, GRID.columns))
+    (low, high), (left, right) = (random_spans(size, 50, generator, 1 / 32) for size in (GRID.rows, GRID.columns))
     assert (low >= 0).all()
     assert (high <= GRID.rows).all()
     assert (high > low).all()

@@ -48,7 +48,7 @@ def test_a_network_release_is_verified_evaluated_and_attacked(mechanism, cars, t
     with pytest.raises(ParameterError, match="average read trips; on a network there are reconstruct"):
         attack(seen.released, seen.original, attacks=["average"])
     with pytest.raises(ParameterError, match="visits read trips; on a network there are network_length"):
-        seen.evaluate(metrics=["visits"])
+        seen.take_metrics(metrics=["visits"])
 
 
 def test_a_release_is_reviewed_where_the_road_file_is_gone(cars, tmp_path):

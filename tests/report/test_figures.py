@@ -24,8 +24,7 @@ from murmurate.report.density import (
 )
 from murmurate.report.flow_map import flow_arcs, flow_breaks, strongest_flows, zone_grid
 from murmurate.report.ground import BaseMap, ground
-from murmurate.report.maps import atlas, grid_around
-from murmurate.report.samples import SHOWN, choose
+from murmurate.report.maps import SHOWN, _choose, atlas, grid_around
 from murmurate.report.view import LONGER_SIDE, View, lines
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
@@ -132,10 +131,10 @@ def test_samples_pair_where_pairs_are_known():
     trips = trips_of(*[[centre(k), centre(k + 1)] for k in range(50)])
     side = Side(trips, GRID)
     pairing = np.roll(np.arange(50), 1)
-    mine, theirs = choose(side, side, pairing)
+    mine, theirs = _choose(side, side, pairing)
     assert len(mine) == SHOWN and (theirs == pairing[mine]).all()
-    assert (choose(side, side, pairing)[0] == mine).all()
-    assert len(choose(side, None, None)[1]) == 0
+    assert (_choose(side, side, pairing)[0] == mine).all()
+    assert len(_choose(side, None, None)[1]) == 0
 
 
 def test_the_ground_draws_a_street_once_and_only_inside():

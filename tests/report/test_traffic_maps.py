@@ -68,7 +68,7 @@ def test_pages_show_networks_and_the_public_one_only_the_release(cars, tmp_path)
         ODSuccessive(space=TOWN), cars, ledger=ledger, out=tmp_path / "out", accept_no_guarantee=True, rng=noise.seeded(1)
     )
     seen = review(made.folder, cars, ledger=ledger)
-    evaluation = seen.evaluate()
+    evaluation = seen.take_metrics()
     internal = write_report(tmp_path / "internal.html", seen, evaluation).read_text()
     assert "only in the original" in internal and "Rank there" in internal and 'class="links"' in internal
     public = write_report(tmp_path / "public.html", seen, evaluation, public=True).read_text()

@@ -1,4 +1,4 @@
-"""What an attacker can still learn from a release: the attacks by name, imported only when asked for.
+"""List the attacks on releases by name, imported only when used.
 
 Each is a function `(released, original, *, pairing, ...) -> list[Score]`: every score stands beside its chance level, and its
 note says what the adversary knows.
@@ -6,16 +6,14 @@ note says what the adversary knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from murmurate.core.registry import Entry, Registry
 
 
 @dataclass(frozen=True)
 class Attack(Entry):
-    """Where an attack lives, and which kinds of release it reads."""
+    """Say where an attack is, and which kinds of release it reads."""
 
     reads: tuple[str, ...] = ("trips",)
 
@@ -32,12 +30,6 @@ NAMES: Registry[Attack] = Registry(
 """Registry name -> module:function. One line an attack, one entry each in docs/attacks.md."""
 
 
-def attack_function(name: str) -> Callable[..., Any]:
-    """The function behind a name; an unknown name is answered with the nearest known one."""
-    found: Callable[..., Any] = NAMES.load(name)
-    return found
-
-
 def attacks_of(kind: str) -> tuple[str, ...]:
-    """The names of the attacks that read this kind of release."""
+    """Return the names of the attacks that read this kind of release."""
     return tuple(name for name, found in NAMES.items() if kind in found.reads)

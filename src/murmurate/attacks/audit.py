@@ -1,6 +1,6 @@
-"""Audit: what a mechanism provably spends at least, measured on its outputs for two neighbouring inputs.
+"""Bound from below what a mechanism spends, from its outputs for two neighbouring inputs.
 
-One half of the outputs chooses the event that tells the neighbours apart best, the other half bounds its probabilities
+One half of the outputs chooses the event that distinguishes the neighbours best, the other half bounds its probabilities
 (Clopper and Pearson), so the bound holds whatever was chosen. A bound above the claim proves the claim wrong; a bound
 below it proves nothing, but a twin with a planted fault shows that the audit would have seen that fault.
 """
@@ -9,27 +9,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from murmurate.core.mechanism import Applied, Rng
+from murmurate.asking.rounds import fitted, is_measured
+from murmurate.core.mechanism import Payload, Rng
 from murmurate.core.parameters import positive, share, whole
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
 
 Outputs = Callable[[int, int, Any], NDArray[Any]]
-"""sample_outputs(neighbour, n, rng): one number for each of n independent runs on neighbour 0 or 1."""
+"""sample_outputs(neighbour, n, rng) returns one number for each of n independent runs on neighbour 0 or 1."""
 
-_MOST_EVENTS = 400
-"""Thresholds and single values that are tried; a finer search gains little and overfits the half that chooses."""
+_MAX_EVENTS = 400
+"""Number of thresholds and single values that are tried. Set by hand: a finer search gains little and overfits the half that
+chooses."""
 
 
 def audit(sample_outputs: Outputs, *, n: int, rng: Rng, delta: float = 0.0, confidence: float = 0.999) -> Score:
-    """A lower bound on epsilon (at this delta), true with the given confidence.
+    """Return a lower bound on epsilon (at this delta), true with the given confidence.
+
+    `n` outputs are drawn for each neighbour by `sample_outputs(neighbour, n, rng)`.
 
     >>> from murmurate.noise import laplace_integers, seeded
     >>> def count(neighbour, n, rng):
@@ -58,43 +63,40 @@ def audit(sample_outputs: Outputs, *, n: int, rng: Rng, delta: float = 0.0, conf
 
 
 def audit_per_metre(sample_outputs: Outputs, *, distance_m: float, n: int, rng: Rng, confidence: float = 0.999) -> Score:
-    """A lower bound on epsilon per metre, from two inputs of which no place differs by more than `distance_m`."""
+    """Return a lower bound on epsilon per metre, from two inputs of which no place differs by more than `distance_m`."""
     positive("distance_m", distance_m)
     found = audit(sample_outputs, n=n, rng=rng, confidence=confidence)
     per_metre = found.value / distance_m
-    return Score(
-        name="audit_epsilon_per_m",
-        value=per_metre,
-        low=per_metre,
-        better="lower",
-        chance=0.0,
-        unit="1/m",
-        family="audit",
-        n=n,
-        note=f"{found.note} The inputs lie {distance_m:g} m apart.",
-    )
+    note = f"{found.note} The inputs lie {distance_m:g} m apart."
+    return replace(found, name="audit_epsilon_per_m", value=per_metre, low=per_metre, unit="1/m", note=note)
 
 
-def runs_on_traces(mechanism: Applied, neighbours: tuple[Trips, Trips], statistic: Callable[[Trips], NDArray[Any]]) -> Outputs:
-    """Outputs for `audit` of a mechanism that treats trips apart: n copies of one trip go through it at once.
+def runs_on_traces(mechanism: Any, neighbours: tuple[Trips, Trips], statistic: Callable[[Trips], NDArray[Any]]) -> Outputs:
+    """Return the outputs of a mechanism on two single trips, for `audit`.
 
-    `statistic` gives one number for each released trip.
+    A mechanism that treats trips apart gets n copies of the trip at once. One that reads noisy tables is fitted n times, and
+    each model draws one trip. `statistic` gives one number for each released trip.
     """
     for trace in neighbours:
         if trace.n_trips != 1:
             raise ParameterError(f"each neighbour must be one trip; got {trace.n_trips:,} trips.")
 
     def sample_outputs(neighbour: int, n: int, rng: Rng) -> NDArray[Any]:
-        released = mechanism.apply(copies(neighbours[neighbour], n), rng)
-        if not isinstance(released, Trips):
+        trace = neighbours[neighbour]
+        if is_measured(mechanism):
+            runs: Any = (fitted(mechanism, trace, rng) for _ in range(n))
+            released: list[Any] = [run if isinstance(run, Payload) else run.sample(1, rng) for run in runs]
+        else:
+            released = [mechanism.apply(copies(trace, n), rng)]
+        if not all(isinstance(part, Trips) for part in released):
             raise ParameterError(f"{mechanism.name} does not release trips, so its outputs cannot be told apart trip by trip.")
-        return statistic(released)
+        return np.concatenate([statistic(part) for part in released])
 
     return sample_outputs
 
 
 def copies(trace: Trips, n: int) -> Trips:
-    """The same trip of `n` different people."""
+    """Return the same trip of `n` different people."""
     rows = trace.n_points
     people = pl.Series("uid", np.repeat(np.arange(n, dtype=np.int64), rows))
     table = trace.table.select(pl.all().exclude("uid", "tid"))
@@ -102,28 +104,33 @@ def copies(trace: Trips, n: int) -> Trips:
     return Trips(repeated.with_columns(people, people.alias("tid")), trace.space, trace.time_zone)
 
 
+_COMPARE = {"at least": np.greater_equal, "at most": np.less_equal, "exactly": np.equal}
+"""How an output is compared with the value of each kind of event."""
+
+
+@dataclass(frozen=True)
 class _Event:
     """Outputs at least, at most or exactly a value; `swapped` where neighbour 1 is the likelier one."""
 
-    def __init__(self, kind: str, value: float, *, swapped: bool) -> None:
-        self.kind, self.value, self.swapped = kind, value, swapped
+    kind: str
+    value: float
+    swapped: bool
 
     def counts(self, outputs: list[NDArray[np.float64]]) -> tuple[int, int]:
-        """How often it happened under the likelier neighbour, and under the other."""
-        compare = {"at least": np.greater_equal, "at most": np.less_equal, "exactly": np.equal}[self.kind]
-        first, second = (int(compare(side, self.value).sum()) for side in outputs)
+        """Count how often it happened under the likelier neighbour, and under the other."""
+        first, second = (int(_COMPARE[self.kind](side, self.value).sum()) for side in outputs)
         return (second, first) if self.swapped else (first, second)
 
 
 def _best_event(outputs: list[NDArray[np.float64]], delta: float, confidence: float) -> _Event | None:
-    """The event with the highest bound on these outputs; none where nothing tells the neighbours apart."""
+    """Return the event with the highest bound on these outputs; none where nothing distinguishes the neighbours."""
     pooled = np.concatenate(outputs)
     values = np.unique(pooled)
-    if values.size > _MOST_EVENTS:
+    if values.size > _MAX_EVENTS:
         # evenly by rank, and the most frequent single values: an atom is an event of its own
-        edges = np.unique(np.quantile(pooled, np.linspace(0, 1, _MOST_EVENTS // 2), method="nearest"))
+        edges = np.unique(np.quantile(pooled, np.linspace(0, 1, _MAX_EVENTS // 2), method="nearest"))
         found, often = np.unique(pooled, return_counts=True)
-        values = np.union1d(edges, found[np.argsort(often)[-_MOST_EVENTS // 2 :]])
+        values = np.union1d(edges, found[np.argsort(often)[-_MAX_EVENTS // 2 :]])
     n = outputs[0].size
     upto = [np.searchsorted(np.sort(side), values, side="right") for side in outputs]
     below = [np.searchsorted(np.sort(side), values, side="left") for side in outputs]
@@ -139,12 +146,12 @@ def _best_event(outputs: list[NDArray[np.float64]], delta: float, confidence: fl
             bounds = np.asarray(_bound(likely, unlikely, n, delta, confidence))
             at = int(np.argmax(bounds))
             if bounds[at] > best:
-                best, event = float(bounds[at]), _Event(kind, float(values[at]), swapped=swapped)
+                best, event = float(bounds[at]), _Event(kind, float(values[at]), swapped)
     return event
 
 
 def _bound(likely: Any, unlikely: Any, n: int, delta: float, confidence: float) -> Any:
-    """ln((p_low - delta)/q_high), each probability bounded on one side with half of the allowed error."""
+    """Return ln((p_low - delta)/q_high), each probability bounded on one side with half of the allowed error."""
     from scipy.special import betaincinv
 
     error = (1 - confidence) / 2

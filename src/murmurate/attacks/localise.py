@@ -1,4 +1,4 @@
-"""Localise: who sends a true place among fakes at every query, and an observer who wants to know which one it is.
+"""Find the true place among fakes, for people who send both at every query.
 
 The observer sees unordered sets of places. The naive one decodes them with an aggregate mobility model (Shokri et al. 2011);
 the linked ones first join the sets into whole traces and then judge these. Every figure stands beside chance.
@@ -7,14 +7,14 @@ the linked ones first join the sets into whole traces and then judge these. Ever
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from murmurate.attacks.localise_classifier import features
-from murmurate.attacks.localise_hmm import decode_marginals, decode_viterbi
-from murmurate.attacks.localise_linked import judge, link_sets, trained_choices
+from murmurate.attacks.localise_classifier import features, fit_choice
+from murmurate.attacks.localise_hmm import Places, decode_marginals, decode_viterbi
 from murmurate.attacks.localise_rhythm import library_distance, rhythm_ratio
 from murmurate.core.parameters import whole
 from murmurate.core.score import Score
@@ -22,8 +22,6 @@ from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError, ParameterError
 from murmurate.mechanisms.plausible.patterns import Labels
 from murmurate.profiles.aggregate import Aggregate
-
-Places = NDArray[np.int32]
 
 KNOWLEDGE: Mapping[str, str] = {
     "hmm_marginals": "knows the aggregate mobility of real people; takes the likeliest place at each query",
@@ -45,19 +43,20 @@ CLAIMED = tuple(name for name in KNOWLEDGE if name not in ("another_day", "hmm_o
 """Observers against whom a figure is claimed; nothing is claimed against one who knows another day of the person."""
 
 _OWN_WEIGHT = 0.8
-"""Trust in a person's own other day against everybody's."""
+"""Weight of the moves of a person's own other day; the rest is everybody's. Set by hand."""
 
 RELINKED = ("most_moves", "least_likely", "most_likely")
+"""Simple observers of linked traces, for whom figures are quoted together."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """People who hide among fakes: what is true, what is sent, and when."""
+    """Hold people who hide among fakes: what is true, what is sent, and when."""
 
     true: Places
     """[person, query]"""
     sent: Places
-    """[person, query, 1 + fakes], in an order that tells nothing."""
+    """[person, query, 1 + fakes], in random order."""
     query: Integers
     """Steps of the day at which a place is sent."""
 
@@ -68,7 +67,7 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """How one observer fared with every person."""
+    """Hold how one observer fared with every person."""
 
     name: str
     wrong: Floats
@@ -108,7 +107,7 @@ def localise(
     other_day: Places | None = None,
     seed: int = 0,
 ) -> list[Outcome]:
-    """Every observer this knowledge allows; the classifier is trained on one half of the people and judged on the other.
+    """Run every observer this knowledge allows; the classifier is trained on one half of the people and judged on the other.
 
     `rhythms` are days [row, step] of other real people and of fakes, for observers who learn from them; `library` the public
     day patterns [row, step] that fakes were made from.
@@ -124,18 +123,18 @@ def localise(
     linked = link_sets(scene.sent, log_step)
     against = fakes_aggregate.log_steps(gap) if fakes_aggregate is not None else None
     known_day = None if other_day is None else np.ascontiguousarray(other_day[:, scene.query])
-    picks = judge(linked, log_step, log_visit, against=against, other_day=known_day)
+    picks = _simple_choices(linked, log_step, log_visit, against=against, other_day=known_day)
     ratio = None
     if rhythms is not None:
         real, fake = (np.ascontiguousarray(part[:, scene.query]) for part in rhythms)
         ratio = rhythm_ratio(linked, real, fake)
         picks["rhythm_ratio"] = ratio.argmax(axis=1)
-    told = features(linked, aggregate, log_step, against, scene.query, rhythm=ratio)
+    seen = features(linked, aggregate, log_step, against, scene.query, rhythm=ratio)
     if library is not None:
         strange = library_distance(linked, np.ascontiguousarray(library[:, scene.query]))
         picks["known_library"] = strange.argmax(axis=1)
-        told = np.concatenate([told, strange[:, :, None]], axis=2)
-    picks["classifier"] = trained_choices(scene, linked, told, seed=seed)
+        seen = np.concatenate([seen, strange[:, :, None]], axis=2)
+    picks["classifier"] = _trained_choices(scene.true, linked, seen, seed=seed)
     people = np.arange(len(scene.true))
     for name, chosen in picks.items():
         guesses[name] = linked[people, chosen]
@@ -143,50 +142,36 @@ def localise(
 
 
 def scores(outcomes: list[Outcome], n_fakes: int) -> list[Score]:
-    """Mean and median probability of error of each observer, beside the error of a blind guess."""
+    """Return the mean and median probability of error of each observer, beside the error of a blind guess."""
     chance = n_fakes / (n_fakes + 1)
     found: list[Score] = []
     for outcome in outcomes:
         note = KNOWLEDGE[outcome.name] + ("" if outcome.name in CLAIMED else "; nothing is claimed against this observer")
         spread = 1.96 * float(outcome.wrong.std()) / np.sqrt(max(1, len(outcome.wrong)))
         mean = float(outcome.wrong.mean())
+        name, distance_m = f"localise.{outcome.name}", float(outcome.error_m.mean())
+        first = Score(
+            name=name,
+            value=mean,
+            low=max(0.0, mean - spread),
+            high=min(1.0, mean + spread),
+            better="higher",
+            chance=chance,
+            family="localise",
+            n=len(outcome.wrong),
+            note=note,
+        )
+        rest = replace(first, low=None, high=None)
         found += [
-            Score(
-                name=f"localise.{outcome.name}",
-                value=mean,
-                low=max(0.0, mean - spread),
-                high=min(1.0, mean + spread),
-                better="higher",
-                chance=chance,
-                family="localise",
-                n=len(outcome.wrong),
-                note=note,
-            ),
-            Score(
-                name=f"localise.{outcome.name}.median",
-                value=float(np.median(outcome.wrong)),
-                better="higher",
-                chance=chance,
-                family="localise",
-                n=len(outcome.wrong),
-                note=note,
-            ),
-            Score(
-                name=f"localise.{outcome.name}.distance",
-                value=float(outcome.error_m.mean()),
-                better="higher",
-                chance=outcome.blind_m,
-                unit="m",
-                family="localise",
-                n=len(outcome.wrong),
-                note=note,
-            ),
+            first,
+            replace(rest, name=f"{name}.median", value=float(np.median(outcome.wrong))),
+            replace(rest, name=f"{name}.distance", value=distance_m, chance=outcome.blind_m, unit="m"),
         ]
     return found
 
 
 def overhead(scene: Scene, classes: Integers | None = None) -> tuple[float, float | None]:
-    """Bandwidth (distinct places a query) and profile pollution (distinct usage classes a query)."""
+    """Return bandwidth (distinct places a query) and profile pollution (distinct usage classes a query)."""
     bandwidth = float(_distinct(scene.sent).mean())
     return bandwidth, None if classes is None else float(_distinct(classes[scene.sent]).mean())
 
@@ -197,7 +182,7 @@ def _distinct(values: NDArray[np.integer]) -> Integers:
 
 
 def _with_own_profile(scene: Scene, log_step: Floats, log_visit: Floats, other_day: Places, gap: int) -> Places:
-    """Each person decoded with the moves of their own other day, mixed with the aggregate's."""
+    """Decode each person with the moves of their own other day, mixed with the aggregate's."""
     guess = np.empty_like(scene.true)
     log_rest = log_step + np.log(1 - _OWN_WEIGHT)
     own_step = log_step.copy()
@@ -222,3 +207,73 @@ def _outcome(name: str, guess: Places, scene: Scene, aggregate: Aggregate) -> Ou
     distance = aggregate.distance_m(guess.ravel(), scene.true.ravel()).reshape(guess.shape).mean(axis=1)
     sent = aggregate.distance_m(scene.sent.ravel(), np.repeat(scene.true.ravel(), scene.sent.shape[2]))
     return Outcome(name, wrong, distance, float(sent.mean()))
+
+
+def link_sets(sent: Places, log_step: Floats) -> Places:
+    """Return [person, trace, query]: consecutive sets joined by the assignment of the highest likelihood."""
+    from scipy.optimize import linear_sum_assignment
+
+    people, queries, size = sent.shape
+    linked = np.empty((people, size, queries), dtype=np.int32)
+    for person in range(people):
+        linked[person, :, 0] = sent[person, 0]
+        for query in range(1, queries):
+            now, following = linked[person, :, query - 1], sent[person, query]
+            _, to = linear_sum_assignment(log_step[now[:, None], following[None, :]], maximize=True)
+            linked[person, :, query] = following[to]
+    return linked
+
+
+def _simple_choices(
+    linked: Places,
+    log_step: Floats,
+    log_visit: Floats,
+    *,
+    against: Floats | None = None,
+    other_day: Places | None = None,
+) -> dict[str, Integers]:
+    """Return the trace each simple observer picks, for every person."""
+    moves = (linked[:, :, 1:] != linked[:, :, :-1]).sum(axis=2)
+    likely = log_visit[linked[:, :, 0]] + log_step[linked[:, :, :-1], linked[:, :, 1:]].sum(axis=2)
+    picks = {
+        "most_moves": moves.argmax(axis=1),
+        "fewest_moves": moves.argmin(axis=1),
+        "least_likely": likely.argmin(axis=1),
+        "most_likely": likely.argmax(axis=1),
+    }
+    if against is not None:
+        ratio = (log_step - against)[linked[:, :, :-1], linked[:, :, 1:]].sum(axis=2)
+        picks["likelihood_ratio"] = ratio.argmax(axis=1)
+    if other_day is not None:
+        picks["another_day"] = _alike(linked, other_day).argmax(axis=1)
+    return picks
+
+
+@njit(cache=True)
+def _alike(linked: Places, other_day: Places) -> Floats:
+    """Count queries at which a trace is where the other day was, plus half of those at any place of the other day."""
+    people, size, queries = linked.shape
+    score = np.zeros((people, size))
+    for person in range(people):
+        for trace in range(size):
+            for query in range(queries):
+                place = linked[person, trace, query]
+                if place == other_day[person, query]:
+                    score[person, trace] += 1.0
+                for again in range(queries):
+                    if other_day[person, again] == place:
+                        score[person, trace] += 0.5
+                        break
+    return score
+
+
+def _trained_choices(true: Places, linked: Places, seen: Floats, *, seed: int) -> Integers:
+    """Return the trace that a classifier trained on the other half of the people takes for real, by its features `seen`."""
+    truly = (linked == true[:, None, :]).mean(axis=2).argmax(axis=1)
+    half = np.random.default_rng(seed).permutation(len(linked)) % 2
+    picked = np.zeros(len(linked), dtype=np.int64)
+    for side in (0, 1):
+        train, test = half != side, half == side
+        if train.any() and test.any():
+            picked[test] = fit_choice(seen[train], truly[train])(seen[test]).argmax(axis=1)
+    return picked

@@ -1,4 +1,4 @@
-"""A classifier that learns, from other people and their fakes, which of several linked traces is a real one."""
+"""Train a classifier that learns, from other people and their fakes, which of several linked traces is a real one."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from murmurate.attacks.localise_hmm import Places
 from murmurate.core.space import Floats, Integers
 from murmurate.profiles.aggregate import Aggregate
 
-Places = NDArray[np.int32]
-
 _BINS = 6
+"""Quantile bins of each feature. Set by hand."""
 _RIDGE = 2.0
+"""Ridge penalty on the weights of the logit. Set by hand."""
 
 
 def features(
@@ -26,21 +26,21 @@ def features(
     *,
     rhythm: Floats | None = None,
 ) -> Floats:
-    """[person, trace, feature]; with the rhythm's log ratio, and its sum with the moves', as two more."""
+    """Return [person, trace, feature]; with the rhythm's log ratio, and its sum with the moves', as two more."""
     hour = query * 24.0 / 72.0
     other = log_step if against is None else against
-    told = _features(linked, log_step, other, aggregate.log_visits(), aggregate.lat, aggregate.lng, hour)
+    found = _features(linked, log_step, other, aggregate.log_visits(), aggregate.lat, aggregate.lng, hour)
     if rhythm is None:
-        return told
-    return np.concatenate([told, rhythm[:, :, None], rhythm[:, :, None] + told[:, :, 18:19]], axis=2)
+        return found
+    return np.concatenate([found, rhythm[:, :, None], rhythm[:, :, None] + found[:, :, 18:19]], axis=2)
 
 
-def fit_choice(told: Floats, truly: Integers) -> Callable[[Floats], Floats]:
-    """A conditional logit over the traces of one person: which of them is real, from binned features."""
+def fit_choice(seen: Floats, truly: Integers) -> Callable[[Floats], Floats]:
+    """Fit a conditional logit over the traces of one person: which of them is real, from binned features."""
     from scipy.optimize import minimize
 
-    people, _size, n = told.shape
-    flat = told.reshape(-1, n)
+    people, _size, n = seen.shape
+    flat = seen.reshape(-1, n)
     edges = np.quantile(flat, np.linspace(0, 1, _BINS + 1)[1:-1], axis=0)
     centre, spread = flat.mean(axis=0), flat.std(axis=0) + 1e-9
 
@@ -49,7 +49,7 @@ def fit_choice(told: Floats, truly: Integers) -> Callable[[Floats], Floats]:
         steps = (values[..., None, :] > edges).astype(np.float64)
         return np.concatenate([scaled, scaled**2 / 4, steps.reshape(*values.shape[:-1], -1)], axis=-1)
 
-    shown = expand(told)
+    shown = expand(seen)
     real = shown[np.arange(people), truly]
 
     def loss(weight: Floats) -> tuple[float, Floats]:
@@ -148,7 +148,7 @@ def _features(  # noqa: PLR0917
 
 @njit(cache=True)
 def _km(lat1: float, lng1: float, lat2: float, lng2: float) -> float:
-    """Flat kilometres, enough to tell traces apart."""
+    """Return flat kilometres, exact enough to compare traces."""
     y = (lat2 - lat1) * 111.2
     x = (lng2 - lng1) * 111.2 * np.cos(np.radians((lat1 + lat2) / 2))
     return np.sqrt(x * x + y * y)

@@ -1,4 +1,4 @@
-"""Hidden Markov decoding of unordered sets: the states at a query are the places that were sent, and only these."""
+"""Decode unordered sets by a hidden Markov model: the states at a query are the places that were sent, and only these."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from murmurate.core.space import Floats
 
 Places = NDArray[np.int32]
+"""Cells, with the axes that each use names: person, fake or trace, step or query."""
 
 
 @njit(cache=True, nogil=True)
 def decode_marginals(sent: Places, log_step: Floats, log_visit: Floats) -> Places:
-    """The place of the highest posterior probability at every query: forward and backward over the sets.
+    """Return the place of the highest posterior probability at every query: forward and backward over the sets.
 
     A place that was sent twice is one place: each copy carries its share.
     """
@@ -56,7 +57,7 @@ def decode_marginals(sent: Places, log_step: Floats, log_visit: Floats) -> Place
 
 @njit(cache=True, nogil=True)
 def decode_viterbi(sent: Places, log_step: Floats, log_visit: Floats) -> Places:
-    """The likeliest path through the sets."""
+    """Return the likeliest path through the sets."""
     people, queries, size = sent.shape
     guess = np.empty((people, queries), dtype=np.int32)
     came = np.empty((queries, size), dtype=np.int64)

@@ -1,14 +1,14 @@
-"""Localise with a release as the pool of fakes: everybody hides among days drawn from it."""
+"""Run `localise` with a release as the pool of fakes: everybody hides among days drawn from it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from murmurate.attacks.localise import Outcome, hide, scores
 from murmurate.attacks.localise import localise as observe
+from murmurate.attacks.localise_hmm import Places
 from murmurate.core.parameters import whole
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
@@ -20,10 +20,8 @@ from murmurate.profiles.aggregate import MOST_PLACES, Aggregate
 from murmurate.profiles.days import STEPS, DailyTraces, daily_traces
 from murmurate.spaces.grid import Grid
 
-Places = NDArray[np.int32]
-
-_OF_FAKES = 5000
-"""Days of the pool from which an observer learns how fakes move."""
+_FAKE_DAYS = 5000
+"""Days of the pool from which an observer learns how fakes move. Set by hand."""
 
 
 def localise(
@@ -36,7 +34,7 @@ def localise(
     library: str = "",
     seed: int = 0,
 ) -> list[Score]:
-    """The registered attack: people of the originals with two full days hide among released days; pairing plays no part.
+    """Find people of the originals with two full days among released days; pairing plays no part.
 
     `library` names the public library that the release was made with, as its manifest does, for the observer who holds it.
     """
@@ -71,7 +69,7 @@ def localise_pool(
     library: Labels | None = None,
     seed: int = 0,
 ) -> list[Outcome]:
-    """Every observer against everybody's second day, each half of the people in turn.
+    """Run every observer against everybody's second day, each half of the people in turn.
 
     The observers' aggregate is that of the other half, so that nobody's own other day hides in it; only the two observers
     who are said to know another day are given the first one. Fakes are drawn from the pool without replacement. `library` are
@@ -86,7 +84,7 @@ def localise_pool(
         raise InputError(f"{n_fakes} fakes a person need a pool of at least {2 * n_fakes}; it has {len(pool)}.")
     generator = np.random.default_rng(seed)
     half = generator.permutation(second.n_days) % 2
-    of_fakes = Aggregate.of(pool[:_OF_FAKES], grid, grid.n_cells, smoothing=smoothing)
+    of_fakes = Aggregate.of(pool[:_FAKE_DAYS], grid, grid.n_cells, smoothing=smoothing)
     found: dict[str, list[Outcome]] = {}
     for side in (0, 1):
         mine = half == side
@@ -94,7 +92,7 @@ def localise_pool(
         fakes = _drawn(pool, int(mine.sum()), n_fakes, generator)
         scene = hide(second.place[mine], fakes, every=every, generator=generator)
         aggregate = Aggregate.of(others.place, grid, grid.n_cells, smoothing=smoothing, person=others.person)
-        rhythms = others.place, pool[:_OF_FAKES]
+        rhythms = others.place, pool[:_FAKE_DAYS]
         for outcome in observe(
             scene,
             aggregate,
@@ -117,7 +115,7 @@ def localise_pool(
 
 
 def _drawn(pool: Places, people: int, n_fakes: int, generator: np.random.Generator) -> Places:
-    """[person, fake, step]: no fake twice for one person, nor for two where the pool is large enough."""
+    """Draw [person, fake, step]: no fake twice for one person, nor for two where the pool is large enough."""
     if len(pool) >= people * n_fakes:
         return pool[generator.permutation(len(pool))[: people * n_fakes]].reshape(people, n_fakes, -1)
     return np.stack([pool[generator.permutation(len(pool))[:n_fakes]] for _ in range(people)])

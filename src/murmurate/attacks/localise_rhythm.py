@@ -1,25 +1,27 @@
-"""An observer of rhythms: how likely a trace's stays and departures are for real people, against for fakes."""
+"""Compare rhythms: how likely a trace's stays and departures are for real people, against for fakes."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from murmurate.attacks.localise_hmm import Places
 from murmurate.core.space import Floats
 from murmurate.mechanisms.plausible.patterns import OTHER, ROLES, Labels, label_day, label_days, role
 
-Places = NDArray[np.int32]
 Rhythms = tuple[Floats, Floats, Floats]
+"""Log probabilities of leaving, of destinations and of first places."""
 
 _HOURS = 12
-"""Blocks of the day in which departures are told apart."""
+"""Blocks of the day, of two hours each, that departures are counted in. Set by hand."""
 _AGES = 4
+"""Classes of how many queries a stay has lasted: 1, 2, 3, and 4 or more. Set by hand."""
 _TO = 4
+"""Classes of where a departure leads: the three roles of places, and an other place that was visited before."""
 
 
 def rhythm_ratio(linked: Places, real: Places, fakes: Places) -> Floats:
-    """[person, trace]: log likelihood ratio of each trace under the rhythms learned from real days and from fakes.
+    """Return [person, trace]: log likelihood ratio of each trace under the rhythms learned from real days and from fakes.
 
     Both are given at the query steps. A rhythm is when people leave a place by its role, by how long they have been there
     and by the time of day, and where they head; no place is looked at.
@@ -28,7 +30,7 @@ def rhythm_ratio(linked: Places, real: Places, fakes: Places) -> Floats:
 
 
 def library_distance(linked: Places, library: Labels) -> Floats:
-    """[person, trace]: the share of queries at which a trace's rhythm differs from the nearest day of a library."""
+    """Return [person, trace]: the share of queries at which a trace's rhythm differs from the nearest day of a library."""
     return _nearest(linked, label_days(library.astype(np.int32))[0])
 
 
@@ -55,7 +57,7 @@ def _nearest(linked: Places, library: Labels) -> Floats:
 
 @njit(cache=True)
 def _learn(days: Places) -> Rhythms:
-    """Log probabilities of leaving [role, age, block, left or not], of heading [role, where to] and of starting [role]."""
+    """Return log probabilities of leaving [role, age, block, left or not], of heading [role, to] and of starting [role]."""
     queries = days.shape[1]
     leave = np.full((ROLES, _AGES, _HOURS, 2), 0.5)
     head = np.full((ROLES, _TO), 0.5)

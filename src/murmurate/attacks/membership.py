@@ -1,4 +1,4 @@
-"""Membership: was this person's data used? From released days alone, or from days whose common seed became known."""
+"""Infer whether a person's data were used, from released days alone or from days whose common seed became known."""
 
 from __future__ import annotations
 
@@ -7,21 +7,30 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from murmurate.attacks.localise_hmm import Places
 from murmurate.core.parameters import whole
 from murmurate.core.score import Score
 from murmurate.core.space import Floats
 from murmurate.errors import ParameterError
 from murmurate.profiles.days import DailyTraces
 
-Places = NDArray[np.int32]
 Releaser = Callable[[DailyTraces, int], Places]
 """release(days of some people, run) -> synthetic days [trace, step]; a fresh release at every call."""
+
+STATISTICS = {
+    "cells": "The adversary knows the person's days: how popular their places are in the release.",
+    "rare_cells": "The adversary knows which cells only this person visits: how many of them the release visits.",
+    "nearest": "The adversary knows the person's days: the nearest released day, step by step.",
+}
+"""Statistics of a person and a release, in the order of `evidence`, and what the adversary knows for each."""
+_SHADOW_NOTE = "The adversary knows the person's own days and the mechanism, and trains on releases with and without them."
+"""What the adversary with shadow releases knows."""
 
 
 def shadow_membership(
     release: Releaser, population: DailyTraces, *, shadows: int = 8, targets: int = 2, seed: int = 0
 ) -> list[Score]:
-    """How well members of a release are told from others, by a likelihood ratio learned on shadow releases.
+    """Measure how well members of a release are distinguished from others, by a likelihood ratio learned on shadow releases.
 
     In each of `shadows` runs a random half of the population is released. For the last `targets` runs, the others teach what
     releases look like with and without each person: each statistic of person and release is normal in both cases, and the
@@ -46,18 +55,15 @@ def shadow_membership(
         ratio.append(_log_ratio(shown[others], inside[others], shown[run]))
         truth.append(inside[run])
     scores = [_score("membership.shadow_auc", np.concatenate(ratio), np.concatenate(truth), _SHADOW_NOTE)]
-    for k, name in enumerate(STATISTICS):
+    for k, (name, note) in enumerate(STATISTICS.items()):
         # the plain statistic, without shadows: what anybody can compute
         plain = np.concatenate([shown[run, :, k] for run in range(shadows)])
-        scores.append(_score(f"membership.{name}_auc", plain, inside.ravel(), _PLAIN_NOTES[k]))
+        scores.append(_score(f"membership.{name}_auc", plain, inside.ravel(), note))
     return scores
 
 
-STATISTICS = ("cells", "rare_cells", "nearest")
-
-
 def evidence(population: DailyTraces, released: Places) -> Floats:
-    """[person, statistic]: how much a release speaks for each person having been in it."""
+    """Return [person, statistic]: evidence in a release that each person was in it."""
     people = population.people
     visited = np.bincount(released.ravel(), minlength=population.n_places).astype(np.float64)
     log_popular = np.log(visited / visited.sum() + 1e-6)
@@ -78,16 +84,8 @@ def evidence(population: DailyTraces, released: Places) -> Floats:
     return out
 
 
-_SHADOW_NOTE = "The adversary knows the person's own days and the mechanism, and trains on releases with and without them."
-_PLAIN_NOTES = (
-    "The adversary knows the person's days: how popular their places are in the release.",
-    "The adversary knows which cells only this person visits: how many of them the release visits.",
-    "The adversary knows the person's days: the nearest released day, step by step.",
-)
-
-
 def absence(true: Places, fakes: Places, *, visited_share: float = 0.5) -> list[Score]:
-    """What the fakes of one seed tell by the cells they never visit, if somebody learns that they share a seed.
+    """Measure what the fakes of one seed reveal by the cells they never visit, if somebody learns that they share a seed.
 
     `fakes` [seed, fake, step] of seeds `true` [seed, step]. The adversary knows which cells fakes in general visit; cells
     visited by fakes of most other seeds but by none of this one are taken for the seed's.
@@ -125,12 +123,10 @@ def absence(true: Places, fakes: Places, *, visited_share: float = 0.5) -> list[
 
 
 def auc(score: Floats, member: NDArray[np.bool_]) -> float:
-    """Probability that a member scores above another; ties count half."""
-    order = np.argsort(score, kind="stable")
-    ranked = score[order]
-    rank: Floats = np.empty(len(score))
-    _, first, count = np.unique(ranked, return_index=True, return_counts=True)
-    rank[order] = np.repeat(first + (count + 1) / 2, count)
+    """Return the probability that a member scores above another; ties count half."""
+    from scipy.stats import rankdata
+
+    rank = rankdata(score)
     positives = int(member.sum())
     negatives = len(member) - positives
     if not positives or not negatives:
@@ -139,12 +135,11 @@ def auc(score: Floats, member: NDArray[np.bool_]) -> float:
 
 
 def _log_ratio(shown: Floats, inside: NDArray[np.bool_], target: Floats) -> Floats:
-    """Sum over statistics of the log likelihood ratio between two normals of one variance, fitted person by person."""
+    """Add up, over statistics, the log likelihood ratio between two normals of one variance, fitted person by person."""
     total = np.zeros(target.shape[0])
     for k in range(target.shape[1]):
         values = shown[:, :, k]
-        mean_in = _mean(values, inside)
-        mean_out = _mean(values, ~inside)
+        mean_in, mean_out = _mean(values, inside), _mean(values, ~inside)
         centred = np.where(inside, values - mean_in, values - mean_out)
         # one variance for all, by the person's own spread and everybody's: few shadows, so neither alone
         variance = 0.5 * centred.var(axis=0) + 0.5 * centred.var() + 1e-12

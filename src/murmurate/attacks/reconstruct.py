@@ -1,16 +1,15 @@
-"""Reconstruct: guess where trips began and ended, and which trips there were, from an aggregated network alone.
+"""Guess where trips began and ended, and which trips there were, from an aggregated network alone.
 
 The adversary knows the public network and how many trips began in each period; never a single trip. Ends show as imbalance:
-what leaves a junction and did not enter it began there. Trips are then recovered in two ways: after Xu et al. (2017), by
+what leaves a junction and did not enter it began there. Trips are then recovered by two methods: after Xu et al. (2017), by
 assigning guessed origins to guessed destinations of the same and the next hour at least cost; and by following counts through
-junctions, which uses what an aggregate of links tells beyond one of places. Every figure stands beside guessing by traffic,
+junctions, which uses what an aggregate of links holds beyond one of places. Every figure stands beside guessing by traffic,
 and the notes beside uniform guessing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -24,11 +23,13 @@ from murmurate.spaces.drives import Drives, drives_of
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
 
-FAMILY = "reconstruct"
 WITHIN_M = 100.0
+"""Distance, in metres, at which a guessed end counts as near. Set by hand: about one block."""
 MOST = 400
-"""Ends of one period that are paired into trips; more are drawn down to this by a fixed seed."""
+"""Ends of one period that are paired into trips; more are drawn down to this by a fixed seed. Set by hand: the assignment
+grows with the cube."""
 CUES = ("imbalance", "dead_ends", "traffic", "uniform")
+"""What ends are guessed by; the last two are the chance levels."""
 
 
 def reconstruct(
@@ -40,7 +41,7 @@ def reconstruct(
     most: int = MOST,
     seed: int = 0,
 ) -> list[Score]:
-    """Share of trip ends found, of whole trips recovered, and of trips that a count of one gives away."""
+    """Measure the share of trip ends found, of whole trips recovered, and of trips that a count of one gives away."""
     if not isinstance(released, LinkFlows):
         raise NotMeasurable("the release holds trips; reconstruct reads an aggregated network")
     positive("within_m", within_m)
@@ -53,7 +54,7 @@ def reconstruct(
 def attack_network(
     released: LinkFlows, drives: Drives, *, within_m: float = WITHIN_M, most: int = MOST, seed: int = 0
 ) -> list[Score]:
-    """`reconstruct` where the originals have been matched already."""
+    """Run `reconstruct` on originals that have been matched already."""
     if not len(drives.driven):
         raise NotMeasurable("no original drives on the released network")
     periods = _periods(released, drives)
@@ -106,7 +107,7 @@ def attack_network(
 
 @dataclass(frozen=True, eq=False)
 class _Period:
-    """One hour (of one day, or of the day) as the adversary sees it, and the truth."""
+    """Hold one hour (of one day, or of the day) as the adversary sees it, and the truth."""
 
     day: int
     hour: int
@@ -142,7 +143,7 @@ def _periods(released: LinkFlows, drives: Drives) -> list[_Period]:
 
 
 def _guesses(cue: str, period: _Period, network: RoadNetwork) -> tuple[Integers, Integers]:
-    """As many guessed origins and destinations as there are."""
+    """Return as many guessed origins and destinations as there are."""
     leaving = np.bincount(network.link_from, weights=period.count, minlength=network.n_nodes)
     entering = np.bincount(network.link_to, weights=period.count, minlength=network.n_nodes)
     begun, ended = np.maximum(leaving - entering, 0.0), np.maximum(entering - leaving, 0.0)
@@ -160,7 +161,7 @@ def _guesses(cue: str, period: _Period, network: RoadNetwork) -> tuple[Integers,
 
 
 def _allotted(weight: Floats, n: int) -> Integers:
-    """`n` nodes in proportion to their weights, by largest remainders; fewer where no weight is left."""
+    """Return `n` nodes in proportion to their weights, by largest remainders; fewer where weights run out."""
     total = float(weight.sum())
     if n == 0 or total <= 0:
         return np.zeros(0, dtype=np.int64)
@@ -176,7 +177,7 @@ def _exact(guess: Integers, truth: Integers, n_nodes: int) -> float:
 
 
 def _near_nodes(guess: Integers, truth: Integers, places: Floats, within_m: float) -> float:
-    """How many true nodes a guessed node of their own stands within `within_m` of: the greatest flow from guesses to truths."""
+    """Count how many true nodes a guessed node of their own stands within `within_m` of, by a maximum flow."""
     from scipy import sparse
     from scipy.sparse.csgraph import maximum_flow
     from scipy.spatial import cKDTree
@@ -194,17 +195,16 @@ def _near_nodes(guess: Integers, truth: Integers, places: Floats, within_m: floa
 
 
 def _near(guess: Floats, truth: Floats, within_m: float) -> float:
-    """How many true trips a guessed trip of their own is like, each end within `within_m`."""
+    """Count how many true trips a guessed trip of their own is like, each end within `within_m`."""
     from scipy import sparse
     from scipy.sparse.csgraph import maximum_bipartite_matching
     from scipy.spatial import cKDTree
 
     if not len(guess) or not len(truth):
         return 0.0
-    ends = guess.shape[1] // 2
     pairs = cKDTree(truth).sparse_distance_matrix(cKDTree(guess), within_m, p=np.inf, output_type="coo_matrix")
     row, column = pairs.row, pairs.col
-    for end in range(ends):
+    for end in range(guess.shape[1] // 2):
         at = slice(2 * end, 2 * end + 2)
         keep = np.hypot(*(truth[row][:, at] - guess[column][:, at]).T) <= within_m
         row, column = row[keep], column[keep]
@@ -215,7 +215,7 @@ def _near(guess: Floats, truth: Floats, within_m: float) -> float:
 def _assigned(  # noqa: PLR0917
     places: Floats, origins: Integers, same_hour: Integers, next_hour: Integers, most: int, generator: np.random.Generator
 ) -> Floats:
-    """Trips from guessed origins to guessed destinations at least cost: far enough to be a trip, sooner rather than later."""
+    """Return trips from guessed origins to guessed destinations at least cost: as far as usual, and soon."""
     from scipy.optimize import linear_sum_assignment
 
     begun = np.sort(generator.permutation(origins)[:most])
@@ -249,8 +249,14 @@ def _given_away(released: LinkFlows, drives: Drives) -> Score:
 
 def _score(name: str, value: float, chance: float, n: int, note: str) -> Score:
     spread = 1.96 * float(np.sqrt(max(value * (1 - value), 0.0) / max(n, 1)))
-    bounds: dict[str, Any] = {"low": max(0.0, value - spread), "high": min(1.0, value + spread)}
     return Score(
-        name=f"reconstruct.{name}", value=float(value), better="closer_to_chance", chance=float(chance), family=FAMILY, n=n,
-        note=note, **bounds,
-    )  # fmt: skip
+        name=f"reconstruct.{name}",
+        value=float(value),
+        low=max(0.0, value - spread),
+        high=min(1.0, value + spread),
+        better="closer_to_chance",
+        chance=float(chance),
+        family="reconstruct",
+        n=n,
+        note=note,
+    )

@@ -15,14 +15,14 @@ from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.road_counts.corridors import successions, turns_rad
 from murmurate.spaces.road import RoadNetwork
 
-TURNING = 1.0
-"""What turning by a right angle costs, against counts that differ by a factor of e."""
-MOST_LINKS = 1_000
-"""A path that goes on for longer runs in circles and is given up where it is."""
+TURN_COST = 1.0
+"""Cost of a right-angle turn; counts that differ by a factor of e cost 1. Set by hand."""
+MAX_LINKS = 1_000
+"""Most links of a followed path; a longer one runs in circles and ends where it is. Set by hand."""
 
 
 class Follower:
-    """Follows paths on one network.
+    """Follow paths on one network.
 
     >>> street = RoadNetwork.from_arrays(
     ...     node_lat=[0, 0, 0], node_lng=[0, 0.001, 0.002], link_from=[0, 1], link_to=[1, 2], road_class=[5, 5]
@@ -38,12 +38,12 @@ class Follower:
         self._offsets = np.searchsorted(self._into, np.arange(network.n_links + 1))
 
     def trips(self, count: Floats) -> tuple[Integers, Integers]:
-        """The nodes where followed trips began and ended, one pair for each trip that the counts of an hour show."""
-        left = np.rint(count).astype(np.int64)
-        used = np.flatnonzero((left[self._into] > 0) & (left[self._out] > 0))
-        apart = np.abs(np.log(left[self._into[used]] / left[self._out[used]]))
-        order = used[np.argsort(apart + TURNING * self._turn[used], kind="stable")]
-        handed, begun = _handed_on(left, order, self._into, self._out)
+        """Return the nodes where followed trips began and ended, one pair for each trip that the counts of an hour show."""
+        remaining = np.rint(count).astype(np.int64)
+        used = np.flatnonzero((remaining[self._into] > 0) & (remaining[self._out] > 0))
+        apart = np.abs(np.log(remaining[self._into[used]] / remaining[self._out[used]]))
+        order = used[np.argsort(apart + TURN_COST * self._turn[used], kind="stable")]
+        handed, begun = _handed_on(remaining, order, self._into, self._out)
         links = np.repeat(np.arange(self._network.n_links), begun)
         last = _followed(links, handed, self._offsets, self._out)
         return self._network.link_from[links], self._network.link_to[last]
@@ -51,7 +51,7 @@ class Follower:
 
 @njit(cache=True, nogil=True)
 def _handed_on(count: Integers, order: Integers, into: Integers, out: Integers) -> tuple[Integers, Integers]:
-    """[succession]: trips that go from one link to the next; [link]: trips that begin on it."""
+    """Return [succession]: trips that go from one link to the next; [link]: trips that begin on it."""
     coming, going = count.copy(), count.copy()
     handed = np.zeros(len(into), dtype=np.int64)
     for k in order:
@@ -66,7 +66,7 @@ def _handed_on(count: Integers, order: Integers, into: Integers, out: Integers) 
 def _followed(links: Integers, handed: Integers, offsets: Integers, out: Integers) -> Integers:
     last = links.copy()
     for k in range(len(links)):
-        for _ in range(MOST_LINKS):
+        for _ in range(MAX_LINKS):
             chosen = -1
             for at in range(offsets[last[k]], offsets[last[k] + 1]):
                 if handed[at] > 0 and (chosen < 0 or handed[at] > handed[chosen]):

@@ -1,4 +1,4 @@
-"""Reidentify: link a released trace to its original among all, knowing k true points of each."""
+"""Link a released trace to its original among all, knowing k true points of each."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ from murmurate.core.score import Score
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
+from murmurate.metrics.hausdorff import squared_to_polyline
 
-FAMILY = "reidentify"
 KNOWN = (1, 2, 4)
+"""Numbers of known points; four identify most people in published studies (de Montjoye et al. 2013)."""
 TOP = (1, 5)
+"""Ranks within which the true original counts as found."""
 TARGETS = 500
+"""Released traces that are attacked, drawn where there are more. Set by hand."""
 CANDIDATES = 5_000
+"""Originals that they are ranked among, drawn where there are more. Set by hand."""
 ASIDE_KMH = 30.0
 """Where a released trace is not under way at a known time, each second costs as far as the trace itself goes in one (noise
-makes it fast, and then time tells more than place), and at least as far as this speed."""
+makes it fast, and then time is the better evidence), and at least as far as this speed."""
 
 
 def reidentify(
@@ -34,7 +38,7 @@ def reidentify(
     aside_kmh: float = ASIDE_KMH,
     seed: int = 0,
 ) -> list[Score]:
-    """Share of released traces whose original is ranked first, or among the first five, by k known true points.
+    """Measure the share of released traces whose original is ranked first, or among the first five, by k known true points.
 
     The adversary knows k random points of every candidate, without (`places`) or with (`timed`) their times, and ranks
     the candidates by the sum of distances from those points to the released trace; for Laplace noise the timed sum is the
@@ -62,7 +66,7 @@ def reidentify(
     scores: list[Score] = []
     for word in ("places", "timed") if clock else ("places",):
         if word == "timed":
-            when = (_seconds(released), _seconds(original))
+            when = (released.time_us / 1e6, original.time_us / 1e6)
             far = _timed(both.released, target, both.original, points, when, aside_kmh / 3.6)
         else:
             far = _nearest_to_line(both.released, target, both.original, points)
@@ -82,7 +86,7 @@ def _score(part: str, rank: Floats, top: int, note: str, n: int) -> Score:
         high=high,
         better="closer_to_chance",
         chance=min(1.0, top / n),
-        family=FAMILY,
+        family="reidentify",
         n=len(rank),
         note=note,
     )
@@ -99,7 +103,7 @@ def _some(n: int, most: int, generator: np.random.Generator) -> Integers:
 
 
 def _known_points(offsets: Integers, among: Integers, most: int, generator: np.random.Generator) -> Integers:
-    """[candidate, k]: rows of known points in random order; a trip with fewer points repeats them."""
+    """Draw [candidate, k]: rows of known points in random order; a trip with fewer points repeats them."""
     first, size = offsets[among], offsets[among + 1] - offsets[among]
     rows = np.empty((len(among), most), dtype=np.int64)
     for k, (start, n) in enumerate(zip(first, size, strict=True)):
@@ -107,26 +111,22 @@ def _known_points(offsets: Integers, among: Integers, most: int, generator: np.r
     return rows
 
 
-def _seconds(trips: Trips) -> Floats:
-    return trips.time_us / 1e6
-
-
 def _ranks(far: Floats, truth: Integers) -> NDArray[np.float64]:
-    """[target, 2]: candidates strictly nearer than the true one, and as near (itself included)."""
+    """Return [target, 2]: candidates strictly nearer than the true one, and as near (itself included)."""
     own = far[np.arange(len(truth)), truth][:, None]
-    # sums of equal distances may differ in the last digit; a thousandth of a millimetre tells nobody apart
+    # sums of equal distances may differ in the last digit; a thousandth of a millimetre is a tie
     nearer = (far < own - 1e-6).sum(axis=1)
     return np.column_stack([nearer, (far <= own + 1e-6).sum(axis=1) - nearer]).astype(np.float64)
 
 
 def _within(rank: NDArray[np.float64], top: int) -> Floats:
-    """Chance that the true one is among the first `top` when ties are broken at random."""
+    """Return the chance that the true one is among the first `top` when ties are broken at random."""
     return np.asarray(np.clip((top - rank[:, 0]) / rank[:, 1], 0.0, 1.0))
 
 
 @njit(cache=True, nogil=True)
 def _nearest_to_line(released: Tracks, target: Integers, original: Tracks, points: Integers) -> Floats:
-    """[target, candidate, k]: metres from each known point to the polyline of the released trace."""
+    """Return [target, candidate, k]: metres from each known point to the polyline of the released trace."""
     x, y, offsets = released
     known_x, known_y, _ = original
     result = np.empty((len(target), points.shape[0], points.shape[1]))
@@ -134,15 +134,8 @@ def _nearest_to_line(released: Tracks, target: Integers, original: Tracks, point
         first, last = offsets[target[t]], offsets[target[t] + 1]
         for c in range(points.shape[0]):
             for k in range(points.shape[1]):
-                px, py = known_x[points[c, k]], known_y[points[c, k]]
-                best = (px - x[first]) ** 2 + (py - y[first]) ** 2
-                for i in range(first, last - 1):
-                    ex, ey = x[i + 1] - x[i], y[i + 1] - y[i]
-                    square = ex * ex + ey * ey
-                    if square > 0:
-                        along = min(1.0, max(0.0, ((px - x[i]) * ex + (py - y[i]) * ey) / square))
-                        best = min(best, (px - x[i] - along * ex) ** 2 + (py - y[i] - along * ey) ** 2)
-                result[t, c, k] = np.sqrt(best)
+                point = (known_x[points[c, k]], known_y[points[c, k]])
+                result[t, c, k] = np.sqrt(squared_to_polyline(point, x, y, (first, last), 0.0))
     return result
 
 
@@ -150,7 +143,7 @@ def _nearest_to_line(released: Tracks, target: Integers, original: Tracks, point
 def _timed(  # noqa: PLR0917
     released: Tracks, target: Integers, original: Tracks, points: Integers, when: tuple[Floats, Floats], aside_m_per_s: float
 ) -> Floats:
-    """[target, candidate, k]: metres from each known point to where the released trace is at that time."""
+    """Return [target, candidate, k]: metres from each known point to where the released trace is at that time."""
     x, y, offsets = released
     known_x, known_y, _ = original
     time, known_time = when

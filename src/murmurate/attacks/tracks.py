@@ -1,4 +1,4 @@
-"""Released and original trips as metres in one plane: what attacks on whole traces read."""
+"""Lay released and original trips on one plane, in metres, for attacks on whole traces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Tracks = tuple[Floats, Floats, Integers]
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Both sides in metres, and which original each released trip comes from."""
+    """Hold both sides in metres, and which original each released trip comes from."""
 
     released: Tracks
     original: Tracks
@@ -30,7 +30,7 @@ class Pairs:
 
 
 def pairs(released: Trips, original: Trips, pairing: ArrayLike | None) -> Pairs:
-    """Both sides on one plane; `NotMeasurable` where released trips have no originals."""
+    """Return both sides on one plane; `NotMeasurable` where released trips have no originals."""
     if pairing is None:
         raise NotMeasurable("released trips are not paired with originals")
     of = np.asarray(pairing, dtype=np.int64)
@@ -44,12 +44,16 @@ def pairs(released: Trips, original: Trips, pairing: ArrayLike | None) -> Pairs:
         raise NotMeasurable("the pairing names no original for any released trip")
     here = degrees(original)
     middle = float(here[0].mean()), float(here[1].mean())
-    sides = [_metres(*side, middle) for side in (degrees(released), here)]
-    return Pairs((*sides[0], released.offsets), (*sides[1], original.offsets), known, of[known])
+    scale = METRES_PER_DEGREE * np.cos(np.radians(middle[0]))
+    tracks = [
+        ((lng - middle[1]) * scale, (lat - middle[0]) * METRES_PER_DEGREE, trips.offsets)
+        for (lat, lng), trips in ((degrees(released), released), (here, original))
+    ]
+    return Pairs(tracks[0], tracks[1], known, of[known])
 
 
 def degrees(trips: Trips) -> tuple[Floats, Floats]:
-    """Latitude and longitude of every point; the middle of its cell or link where there are no coordinates."""
+    """Return latitude and longitude of every point; the middle of its cell or link where there are no coordinates."""
     if trips.has_coordinates:
         return np.ascontiguousarray(trips.lat), np.ascontiguousarray(trips.lng)
     if trips.space is None:
@@ -57,13 +61,8 @@ def degrees(trips: Trips) -> tuple[Floats, Floats]:
     return trips.space.centre(trips.cell if "cell" in trips.columns else trips.link)
 
 
-def _metres(lat: Floats, lng: Floats, middle: tuple[float, float]) -> tuple[Floats, Floats]:
-    scale = METRES_PER_DEGREE * np.cos(np.radians(middle[0]))
-    return (lng - middle[1]) * scale, (lat - middle[0]) * METRES_PER_DEGREE
-
-
 def rate_interval(successes: float, n: int) -> tuple[float, float]:
-    """95 % interval (Wilson) of a rate; successes may be fractions, where ties are shared."""
+    """Return the 95 % interval (Wilson) of a rate; successes may be fractions, where ties are shared."""
     z = 1.959963985
     rate = successes / n
     middle = (rate + z * z / (2 * n)) / (1 + z * z / n)

@@ -1,4 +1,4 @@
-"""The command line: thin; it parses, calls and shows. `main` is the entry point and owns the exit codes.
+"""Run the command line: parse, call, show. `main` is the entry point and owns the exit codes.
 
 0 done; 1 a fault of ours; 2 bad input, parameters or output place; 3 the ledger or the guarantee refused;
 4 a release that does not verify; 5 something went wrong after the charge, which stands; 130 interrupted.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
 
-from murmurate.cli import data, demo, dummies, judge, ledger, making, studies
+from murmurate.cli import data, demo, dummies, judge, ledger, making
 
 app = typer.Typer(
     name="murmurate",
@@ -42,8 +43,22 @@ def root(
     """Publish mobility data without exposing anyone, and prove it."""
 
 
-for room in (demo, making, judge, studies, data):
-    room.add_to(app)
+COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo.demo,
+    "release": making.release,
+    "fit": making.fit,
+    "sample": making.sample,
+    "verify": making.verify,
+    "list": making.list_names,
+    "evaluate": judge.evaluate,
+    "attack": judge.attack,
+    "study": judge.study,
+    "inspect": data.inspect,
+    "demo-data": data.demo_data,
+}
+"""The commands by the word that users type, in the order of the help."""
+for name, command in COMMANDS.items():
+    app.command(name)(command)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(dummies.app, name="dummies")
 

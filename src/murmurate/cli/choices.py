@@ -1,8 +1,11 @@
-"""The options that several commands share, and what they open."""
+"""Define the options that several commands share."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +14,6 @@ from murmurate.errors import ParameterError
 
 if TYPE_CHECKING:
     from murmurate.core.ledger import Ledger
-    from murmurate.core.trips import Trips
 
 Settings = Annotated[list[str] | None, typer.Option("--set", help="A parameter, name=value; may be repeated.")]
 LedgerUrl = Annotated[
@@ -23,7 +25,7 @@ SpaceSpec = Annotated[
 ]
 Layout = Annotated[str | None, typer.Option("--layout", help="cabspotting, porto, geolife, tdrive, gowalla or brightkite.")]
 Zone = Annotated[str | None, typer.Option("--time-zone", help="The zone of times that carry none, such as Europe/Helsinki.")]
-LocalZone = Annotated[str | None, typer.Option("--local-zone", help="Where hours and days are told; default: --time-zone.")]
+LocalZone = Annotated[str | None, typer.Option("--local-zone", help="The zone of hours and days; default: --time-zone.")]
 TimeFormat = Annotated[
     str | None, typer.Option("--time-format", help="How times are written, such as '%d/%m/%Y %H:%M'; default: ISO 8601.")
 ]
@@ -37,13 +39,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print machine-readable value
 
 
 def use_processors(workers: int) -> None:
-    """Let polars and Arrow, which read this when first imported, use as many threads as processes were asked for."""
+    """Let polars and Arrow, which read this when first imported, use as many threads as there are processes."""
     for name in ("POLARS_MAX_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, str(max(workers, 1)))
 
 
 def open_ledger(url: str | None) -> Ledger:
-    """The ledger at a file or URL; the one in the state folder by default."""
+    """Open the ledger at a file or URL; by default the one in the state folder."""
     from murmurate.core.ledger import Ledger
 
     return Ledger.in_memory() if url == "demo" else Ledger(url)
@@ -51,14 +53,14 @@ def open_ledger(url: str | None) -> Ledger:
 
 def read_options(
     *,
-    layout: str | None = None,
-    time_zone: str | None = None,
-    local_zone: str | None = None,
-    time_format: str | None = None,
-    column: list[str] | None = None,
-    strict: bool = False,
+    layout: Layout = None,
+    time_zone: Zone = None,
+    local_zone: LocalZone = None,
+    time_format: TimeFormat = None,
+    column: Columns = None,
+    strict: Strict = False,
 ) -> dict[str, Any]:
-    """What the reading flags say, without those that say nothing."""
+    """Return the options of `murmurate.read` that the reading flags give."""
     columns = dict(pair.split("=", 1) for pair in column or [] if "=" in pair)
     if len(columns) != len(column or []):
         raise ParameterError(f"--column takes canonical=name-in-file; got {', '.join(column or [])}.")
@@ -73,8 +75,28 @@ def read_options(
     return {name: value for name, value in given.items() if value is not None}
 
 
-def read_private(source: str, **flags: Any) -> Trips:
-    """The private trips of a file, as the reading flags say."""
-    from murmurate.ingest.read import read
+def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Replace parameters of a command by the options of the functions that make them, so that commands share options."""
 
-    return read(source, **read_options(**flags))
+    def wrap(command: Callable[..., Any]) -> Callable[..., Any]:
+        parameters: list[inspect.Parameter] = []
+        for parameter in _parameters(command):
+            parameters += _parameters(makers[parameter.name]) if parameter.name in makers else [parameter]
+
+        @functools.wraps(command)
+        def run(**given: Any) -> Any:
+            for name, make in makers.items():
+                given[name] = make(**{part.name: given.pop(part.name) for part in _parameters(make)})
+            return command(**given)
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return wrap
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters as keyword-only ones, which may stand in any order."""
+    found = inspect.signature(function, eval_str=True).parameters.values()
+    return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in found]

@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from murmurate.cli.choices import Columns, Json, Layout, LocalZone, Strict, TimeFormat, Zone, read_options
+from murmurate.cli.choices import Json, read_options, takes
 from murmurate.cli.show import as_json, working
 
 
+@takes(read=read_options)
 def inspect(
     source: Annotated[str, typer.Argument(metavar="FILE", help="The file, folder or pattern to look at.")],
-    layout: Layout = None,
-    time_zone: Zone = None,
-    local_zone: LocalZone = None,
-    time_format: TimeFormat = None,
-    column: Columns = None,
-    strict: Strict = False,
     json: Json = False,
+    *,
+    read: dict[str, Any],
 ) -> None:
-    """What is in a file, and what is wrong with it. Nothing is spent; what it prints is private."""
+    """Show what is in a file, and what is wrong with it. Nothing is spent; what it prints is private."""
     from murmurate.ingest.inspect import inspect as look
 
     with working():
-        found = look(
-            source,
-            **read_options(
-                layout=layout, time_zone=time_zone, local_zone=local_zone, time_format=time_format, column=column, strict=strict
-            ),
-        )
+        found = look(source, **read)
     if json:
         as_json(found.to_json())
-        return
-    typer.echo(found.words())
+    else:
+        typer.echo(found.words())
 
 
 def demo_data(
@@ -56,9 +48,3 @@ def demo_data(
         else:
             write_tony900(out, skaters=1000 if people == 200 else people, seed=seed)
     typer.echo(f"Written: {out}")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Put these commands on the command line."""
-    app.command()(inspect)
-    app.command("demo-data")(demo_data)

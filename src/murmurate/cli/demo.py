@@ -28,19 +28,14 @@ def demo(
     from murmurate.mechanisms import NAMES
     from murmurate.report.tour import tour
 
-    with working(), _lines_where_nobody_sees_bars(("building the city", *(only or NAMES))):
+    with working(), _lines_without_terminal(("building the city", *(only or NAMES))):
         done = tour(out, people=people, days=days, only=only, seed=seed, workers=workers)
     _print(done)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put this command on the command line."""
-    app.command()(demo)
-
-
 @contextmanager
-def _lines_where_nobody_sees_bars(told: Sequence[str]) -> Iterator[None]:
-    """In a log, one line for each thing that is done."""
+def _lines_without_terminal(shown: Sequence[str]) -> Iterator[None]:
+    """Print one line for each thing that is done, where stderr is a log."""
     from murmurate.core import progress
 
     if sys.stderr.isatty():
@@ -48,7 +43,7 @@ def _lines_where_nobody_sees_bars(told: Sequence[str]) -> Iterator[None]:
         return
 
     def line(what: str, done: float, total: float | None) -> None:
-        if done == total and what in told:
+        if done == total and what in shown:
             typer.echo(f"done: {what}", err=True)
 
     with progress.shown_by(line):

@@ -46,7 +46,7 @@ def at(
     day: Annotated[str, typer.Option(help="Any word; another one picks other fakes.")] = "",
     json: Json = False,
 ) -> None:
-    """The places to send now: the true one and the fakes', centres of cells, in an order that tells nothing."""
+    """Print the places to send now: the true one and the fakes', centres of cells, in random order."""
     from datetime import UTC, datetime
 
     from murmurate.errors import ParameterError
@@ -66,7 +66,7 @@ def at(
 
 
 def _secret(path: Path) -> bytes:
-    """The device's secret; drawn from the operating system and kept to its owner where there is none yet."""
+    """Read the device's secret; where there is none yet, draw it from the operating system, readable by its owner only."""
     import os
     import secrets
 

@@ -1,157 +1,143 @@
-"""`evaluate` and `attack`: what a release is good for, and what it gives away. Nothing here leaves the custodian's side."""
+"""`evaluate`, `attack` and `study`: what releases are good for and what they reveal. Nothing of it leaves."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmurate.cli.choices import (
-    Columns,
-    Layout,
-    LedgerUrl,
-    LocalZone,
-    SpaceSpec,
-    TimeFormat,
-    Zone,
-    open_ledger,
-    read_private,
-)
+from murmurate.cli.choices import LedgerUrl, SpaceSpec, open_ledger, read_options, takes
 from murmurate.cli.show import table, working
 
 if TYPE_CHECKING:
-    from murmurate.core.score import Score
-
-Folder = Annotated[Path, typer.Argument(metavar="RELEASE_DIR", help="A release folder.")]
-Against = Annotated[str, typer.Option("--against", help="The private file it was released from.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the scores to this file.")]
-HtmlFile = Annotated[Path | None, typer.Option("--html", help="Write the report to this file.")]
-Force = Annotated[bool, typer.Option("--force", help="Compare although the release did not come from this file.")]
+    from murmurate.judging.review import Review
+    from murmurate.judging.scoring import Evaluation
 
 
-def evaluate(
-    folder: Folder,
-    against: Against,
+@takes(read=read_options)
+def shared_options(
+    folder: Annotated[Path, typer.Argument(metavar="RELEASE_DIR", help="A release folder.")],
+    against: Annotated[str, typer.Option("--against", help="The private file it was released from.")],
     ledger: LedgerUrl = None,
-    json: JsonFile = None,
-    html: HtmlFile = None,
+    json: Annotated[Path | None, typer.Option("--json", help="Write the scores to this file.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the report to this file.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Compare although the release did not come from this file.")] = False,
+    space: SpaceSpec = None,
+    *,
+    read: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the options that both commands share."""
+    return locals()
+
+
+@takes(shared=shared_options)
+def evaluate(
+    shared: dict[str, Any],
     public: Annotated[
         bool, typer.Option("--public", help="Leave out of the report what was computed from private data.")
     ] = False,
     metric: Annotated[list[str] | None, typer.Option("--metric", help="Only this metric; may be repeated.")] = None,
-    force: Force = False,
     workers: Annotated[int, typer.Option(help="Processes to use.")] = 2,
-    layout: Layout = None,
-    time_zone: Zone = None,
-    local_zone: LocalZone = None,
-    time_format: TimeFormat = None,
-    column: Columns = None,
-    space: SpaceSpec = None,
 ) -> None:
     """Score a release against its originals; scores and report are internal."""
-    from murmurate.custody.internal import Internal
-    from murmurate.judging.review import review, write_json
     from murmurate.report.page import write_report
-    from murmurate.spaces import parse
 
-    with working(), open_ledger(ledger) as book:
-        found = review(
-            folder,
-            read_private(
-                against, layout=layout, time_zone=time_zone, column=column, local_zone=local_zone, time_format=time_format
-            ),
-            ledger=book,
-            force=force,
-            space=parse(space) if space else None,
-        )
-        result = found.evaluate(metrics=metric, workers=workers)
-        internal = Internal(book, found.release.manifest.release_id).make()
-        write_json(
-            json or internal / "evaluation.json",
-            {"release_id": found.release.manifest.release_id, "note": found.note, **result.to_json()},
-        )
-        page = html or internal / ("report-public.html" if public else "report.html")
-        write_report(page, found, result, public=public)
-    _scores(result.scores)
-    _skipped(result.skipped)
-    if found.note:
-        typer.echo(found.note, err=True)
-    typer.echo(f"Scores: {json or internal / 'evaluation.json'}\nReport: {page}")
-    typer.echo(
+    _judge(
+        lambda found: found.take_metrics(metrics=metric, workers=workers),
+        partial(write_report, public=public),
+        ("evaluation.json", "report-public.html" if public else "report.html"),
         "The report is the public edition, made from the release alone. The scores are internal."
         if public
-        else "Both are internal: they were computed from private data."
+        else "Both are internal: they were computed from private data.",
+        **shared,
     )
 
 
+@takes(shared=shared_options)
 def attack(
-    folder: Folder,
-    against: Against,
-    ledger: LedgerUrl = None,
-    json: JsonFile = None,
-    html: HtmlFile = None,
+    shared: dict[str, Any],
     only: Annotated[list[str] | None, typer.Option("--attack", help="Only this attack; may be repeated.")] = None,
-    force: Force = False,
-    layout: Layout = None,
-    time_zone: Zone = None,
-    local_zone: LocalZone = None,
-    time_format: TimeFormat = None,
-    column: Columns = None,
-    space: SpaceSpec = None,
 ) -> None:
     """Attack a release as an adversary would; results are internal."""
-    from murmurate.custody.internal import Internal
-    from murmurate.judging.review import review, write_json
     from murmurate.report.page import write_attack_report
+
+    names = ("attacks.json", "attacks.html")
+    _judge(lambda found: found.run_attacks(attacks=only), write_attack_report, names, "Both are internal.", **shared)
+
+
+def study(
+    spec: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="What to compare; see docs/studies.md.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder of results; an unfinished study goes on where it was.")],
+    workers: Annotated[int, typer.Option(help="Processes to use.")] = 2,
+    ledger: LedgerUrl = None,
+) -> None:
+    """Run every mechanism with every setting and regress what each costs; nothing is charged, nothing of it leaves."""
+    from murmurate.judging.study import study as run
+    from murmurate.report.study import write_study_report
+
+    with working(), open_ledger(ledger) if ledger else nullcontext() as book:
+        result = run(spec, out=out, workers=workers, ledger=book)
+        write_study_report(result, out / "report.html")
+    typer.echo(f"Results: {out} ({result.table.height:,} values; {result.reused:,} cells were there already)")
+    for word, found in (("skipped", result.skipped), ("failed", result.failed)):
+        for name, reason in found.items():
+            typer.echo(f"{word}: {name}: {reason}", err=True)
+    typer.echo(f"Report:  {out / 'report.html'}\nBoth are internal: they were computed without a charge.")
+    if result.failed:
+        raise typer.Exit(2)
+
+
+def _judge(
+    measure: Callable[[Review], Evaluation],
+    write_page: Callable[[Path, Review, Evaluation], Path],
+    names: tuple[str, str],
+    closing: str,
+    *,
+    folder: Path,
+    against: str,
+    read: dict[str, Any],
+    ledger: str | None,
+    json: Path | None,
+    html: Path | None,
+    force: bool,
+    space: str | None,
+) -> None:
+    """Measure a release beside its originals, write the scores and the page (by default beside the ledger), print them."""
+    from murmurate.custody.internal import Internal
+    from murmurate.ingest.read import read as read_private
+    from murmurate.judging.review import review, write_json
     from murmurate.spaces import parse
 
     with working(), open_ledger(ledger) as book:
-        found = review(
-            folder,
-            read_private(
-                against, layout=layout, time_zone=time_zone, column=column, local_zone=local_zone, time_format=time_format
-            ),
-            ledger=book,
-            force=force,
-            space=parse(space) if space else None,
+        place = parse(space) if space else None
+        found = review(folder, read_private(against, **read), ledger=book, force=force, space=place)
+        result = measure(found)
+        release_id = found.release.manifest.release_id
+        internal = Internal(book, release_id).make()
+        scores, page = json or internal / names[0], html or internal / names[1]
+        write_json(scores, {"release_id": release_id, "note": found.note, **result.to_json()})
+        write_page(page, found, result)
+    rows = [
+        (
+            score.name,
+            *(_number(value) for value in (score.value, score.low, score.high)),
+            score.better,
+            _number(score.chance),
+            score.unit,
         )
-        result = found.attack(attacks=only)
-        internal = Internal(book, found.release.manifest.release_id).make()
-        write_json(
-            json or internal / "attacks.json",
-            {"release_id": found.release.manifest.release_id, "note": found.note, **result.to_json()},
-        )
-        write_attack_report(html or internal / "attacks.html", found, result)
-    _scores(result.scores)
-    _skipped(result.skipped)
-    typer.echo(f"Scores: {json or internal / 'attacks.json'}\nReport: {html or internal / 'attacks.html'}\nBoth are internal.")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Put these commands on the command line."""
-    app.command()(evaluate)
-    app.command()(attack)
-
-
-def _scores(scores: Any) -> None:
-    table(("score", "value", "low", "high", "better", "chance", "unit"), [_row(score) for score in scores])
-
-
-def _row(score: Score) -> tuple[str, ...]:
-    return (
-        score.name,
-        *(_number(value) for value in (score.value, score.low, score.high)),
-        score.better,
-        _number(score.chance),
-        score.unit,
-    )
+        for score in result.scores
+    ]
+    table(("score", "value", "low", "high", "better", "chance", "unit"), rows)
+    for name, reason in result.skipped.items():
+        typer.echo(f"not measured: {name}: {reason}", err=True)
+    if found.note:
+        typer.echo(found.note, err=True)
+    typer.echo(f"Scores: {scores}\nReport: {page}\n{closing}")
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
-
-
-def _skipped(skipped: Any) -> None:
-    for name, reason in skipped.items():
-        typer.echo(f"not measured: {name}: {reason}", err=True)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from murmurate.cli.choices import Columns, Json, Layout, LedgerUrl, Override, Settings, SpaceSpec, TimeFormat, Zone, open_ledger
+from murmurate.cli.choices import Json, LedgerUrl, Override, Settings, SpaceSpec, open_ledger, read_options, takes
 from murmurate.cli.show import as_json, table
-
-if TYPE_CHECKING:
-    from murmurate.core.ledger import Ledger
 
 app = typer.Typer(help="The record of what each population has spent.", no_args_is_help=True)
 
@@ -24,7 +21,7 @@ def show(
     ledger: LedgerUrl = None,
     json: Json = False,
 ) -> None:
-    """Accounts with their limits, and the history with who and when."""
+    """Show accounts with their limits, and the history with who and when."""
     with open_ledger(ledger) as book:
         names = [population] if population else book.populations()
         history = book.history(population)
@@ -41,14 +38,14 @@ def show(
         for name in names:
             rows = [
                 (
-                    spent.spent.kind,
-                    spent.spent.unit,
-                    spent.spent,
-                    spent.ceiling,
-                    spent.remaining or "",
-                    spent.n_charges,
+                    account.spent.kind,
+                    account.spent.unit,
+                    account.spent,
+                    account.ceiling,
+                    account.remaining or "",
+                    account.n_charges,
                 )
-                for spent in book.spent(name)
+                for account in book.spent(name)
             ]
             table(("kind", "unit", "spent", "limit", "remaining", "charges"), rows, title=f"population {name}")
         lines = [(entry.at[:19], entry.who, entry.population or "", entry.what, _details(entry.details)) for entry in history]
@@ -69,7 +66,9 @@ def limit(
         kind = "geoind" if epsilon_per_m is not None else "dp"
         set_limit = book.limit(population, kind=kind, unit=unit, epsilon=epsilon, delta=delta, epsilon_per_m=epsilon_per_m)
         typer.echo(f"The limit of {population!r} is now {set_limit.amount}.")
-        _warn_when_over(book, population)
+        for spent in book.spent(population):
+            if not spent.within:
+                typer.echo(f"Notice: {spent.spent} is spent already, more than this limit; nothing more can be.", err=True)
 
 
 @app.command()
@@ -81,7 +80,7 @@ def plan(
     ledger: LedgerUrl = None,
     json: Json = False,
 ) -> None:
-    """What a release would cost and how far off it would be; nothing is spent."""
+    """Say what a release would cost and how far off it would be; nothing is spent."""
     from murmurate.custody.recipes import advice, build_mechanism, gather
 
     recipe = gather(what, settings=settings, space=space, ledger=ledger, population=population)
@@ -119,21 +118,20 @@ def plan(
 
 
 @app.command()
+@takes(read=read_options)
 def attach(
     population: Name,
     source: Annotated[str, typer.Argument(metavar="FILE", help="The file whose people they are.")],
     create: Annotated[bool, typer.Option("--create", help="Make the population if it is new.")] = False,
     override_overlap: Override = False,
     ledger: LedgerUrl = None,
-    layout: Layout = None,
-    time_zone: Zone = None,
-    time_format: TimeFormat = None,
-    column: Columns = None,
+    *,
+    read: dict[str, Any],
 ) -> None:
     """Say whose data a file holds, so that it spends their budget."""
-    from murmurate.cli.choices import read_private
+    from murmurate.ingest.read import read as read_private
 
-    private = read_private(source, layout=layout, time_zone=time_zone, time_format=time_format, column=column)
+    private = read_private(source, **read)
     with open_ledger(ledger) as book:
         book.attach(private.identity, population, create=create, override_overlap=override_overlap)
         typer.echo(f"{source} now belongs to population {population!r} in {book.url}.")
@@ -141,7 +139,7 @@ def attach(
 
 @app.command()
 def backup(path: Annotated[Path, typer.Argument(help="The file to write.")], ledger: LedgerUrl = None) -> None:
-    """A consistent copy in one SQLite file, itself a ledger."""
+    """Write a consistent copy in one SQLite file, itself a ledger."""
     with open_ledger(ledger) as book:
         typer.echo(f"{book.url} was copied to {book.backup(path)}.")
 
@@ -175,26 +173,11 @@ def _amount(amount: object) -> dict[str, object] | None:
     return None if amount is None else dict(vars(amount))
 
 
-def _account(spent: object) -> dict[str, object]:
-    values = vars(spent)
-    return {
-        "spent": _amount(values["spent"]),
-        "limit": _amount(values["limit"]),
-        "closed": values["closed"],
-        "charges": values["n_charges"],
-    }
+def _account(account: Any) -> dict[str, object]:
+    amounts = {"spent": _amount(account.spent), "limit": _amount(account.limit)}
+    return {**amounts, "closed": account.closed, "charges": account.n_charges}
 
 
 def _details(details: dict[str, object]) -> str:
-    shown = {
-        key: value
-        for key, value in details.items()
-        if key in ("release_id", "mechanism", "kind", "unit", "epsilon", "delta", "n_people")
-    }
-    return ", ".join(f"{key}={value}" for key, value in shown.items())
-
-
-def _warn_when_over(book: Ledger, population: str) -> None:
-    for spent in book.spent(population):
-        if not spent.within:
-            typer.echo(f"Notice: {spent.spent} is spent already, more than this limit; nothing more can be.", err=True)
+    shown = ("release_id", "mechanism", "kind", "unit", "epsilon", "delta", "n_people")
+    return ", ".join(f"{key}={value}" for key, value in details.items() if key in shown)

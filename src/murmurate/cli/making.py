@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,20 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from murmurate.cli.choices import (
-    Columns,
     Json,
-    Layout,
     LedgerUrl,
-    LocalZone,
     Override,
     Settings,
     SpaceSpec,
-    Strict,
-    TimeFormat,
     Workers,
-    Zone,
     open_ledger,
     read_options,
+    takes,
     use_processors,
 )
 from murmurate.cli.show import as_json, table, working
@@ -33,44 +30,53 @@ from murmurate.errors import ParameterError
 if TYPE_CHECKING:
     from murmurate.core.guarantee import Guarantee
     from murmurate.core.ledger import Ledger
+    from murmurate.custody.releasing import Prepared
     from murmurate.releases.folder import Release
 
-Source = Annotated[str | None, typer.Option("--in", help="The file, folder or pattern to read.")]
-Out = Annotated[Path | None, typer.Option("--out", help="The folder to make; it must not exist.")]
-Resume = Annotated[
-    str | None, typer.Option("--resume", help="Go on with an interrupted fit, by the release id its charge was told with.")
-]
-Population = Annotated[str | None, typer.Option("--population", help="Whose budget is charged.")]
-Limit = Annotated[
-    str | None,
-    typer.Option(
-        "--limit",
-        help="The limit of a new population: a number (of the release's own kind and unit), or kind:unit:value[:delta].",
-    ),
-]
-Accept = Annotated[bool, typer.Option("--accept-no-guarantee", help="Release although nothing is promised; recorded.")]
-What = Annotated[str, typer.Argument(metavar="MECHANISM|RECIPE.toml", help="A mechanism's name, or a recipe file.")]
 
-
-def release(
-    what: What,
-    source: Source = None,
-    out: Out = None,
+@takes(read=read_options)
+def recipe_options(
+    what: Annotated[str, typer.Argument(metavar="MECHANISM|RECIPE.toml", help="A mechanism's name, or a recipe file.")],
+    source: Annotated[str | None, typer.Option("--in", help="The file, folder or pattern to read.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The folder to make; it must not exist.")] = None,
     settings: Settings = None,
     ledger: LedgerUrl = None,
     space: SpaceSpec = None,
-    population: Population = None,
-    limit: Limit = None,
+    population: Annotated[str | None, typer.Option("--population", help="Whose budget is charged.")] = None,
+    limit: Annotated[
+        str | None,
+        typer.Option(
+            "--limit",
+            help="The limit of a new population: a number (of the release's own kind and unit), or kind:unit:value[:delta].",
+        ),
+    ] = None,
+    accept_no_guarantee: Annotated[
+        bool, typer.Option("--accept-no-guarantee", help="Release although nothing is promised; recorded.")
+    ] = False,
+    *,
+    read: dict[str, Any],
+) -> Recipe:
+    """Return the recipe that the options of `release` and `fit` give."""
+    return gather(
+        what,
+        settings=settings,
+        space=space,
+        read=read,
+        source=source,
+        out=str(out) if out else None,
+        ledger=ledger,
+        population=population,
+        limit=limit,
+        accept_no_guarantee=accept_no_guarantee,
+    )
+
+
+@takes(recipe=recipe_options)
+def release(
+    recipe: Recipe,
     link: Annotated[str | None, typer.Option(help="Which trips share a pseudonym: none (default), day or user.")] = None,
     keep_ids: Annotated[bool, typer.Option("--keep-ids", help="Keep uid and tid: for studies inside only.")] = False,
-    accept_no_guarantee: Accept = False,
     override_overlap: Override = False,
-    layout: Layout = None,
-    time_zone: Zone = None,
-    local_zone: LocalZone = None,
-    time_format: TimeFormat = None,
-    column: Columns = None,
-    strict: Strict = False,
     workers: Workers = 1,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show every default, the promise and the price; spend nothing.")
@@ -78,82 +84,37 @@ def release(
     json: Json = False,
 ) -> None:
     """Charge the ledger, run a mechanism, and write a release folder."""
-    use_processors(workers)
-    recipe = gather(
-        what,
-        settings=settings,
-        space=space,
-        source=source,
-        out=str(out) if out else None,
-        ledger=ledger,
-        population=population,
-        limit=limit,
-        link=link,
-        keep_ids=keep_ids,
-        accept_no_guarantee=accept_no_guarantee,
-        read=read_options(
-            layout=layout, time_zone=time_zone, local_zone=local_zone, time_format=time_format, column=column, strict=strict
-        ),
-    )
+    recipe = replace(recipe, link=link or recipe.link, keep_ids=keep_ids or recipe.keep_ids)
     if explain:
         _explain(recipe, build_mechanism(recipe)[0], json)
-        return
-    from murmurate.custody.releasing import prepare
-    from murmurate.engine import engine
-
-    with working(), engine(workers) as running:
-        prepared = prepare(recipe, running)
-        with open_ledger(recipe.ledger) as book:
-            ask = partial(_ask_for_limit, recipe)
-            made, name = prepared.release(book, ask=ask, override_overlap=override_overlap)
-            _announce(made, book, name, json)
+    else:
+        _make(recipe, workers, json, lambda prepared: partial(prepared.release, override_overlap=override_overlap))
 
 
+@takes(recipe=recipe_options)
 def fit(
-    what: What,
-    source: Source = None,
-    out: Out = None,
-    settings: Settings = None,
-    ledger: LedgerUrl = None,
-    space: SpaceSpec = None,
-    population: Population = None,
-    limit: Limit = None,
-    accept_no_guarantee: Accept = False,
+    recipe: Recipe,
     override_overlap: Override = False,
-    layout: Layout = None,
-    time_zone: Zone = None,
-    local_zone: LocalZone = None,
-    time_format: TimeFormat = None,
-    column: Columns = None,
-    strict: Strict = False,
-    resume: Resume = None,
+    resume: Annotated[
+        str | None, typer.Option("--resume", help="Go on with an interrupted fit, by the release id of its charge.")
+    ] = None,
     workers: Workers = 1,
     json: Json = False,
 ) -> None:
     """Charge the ledger once and write a model that can be sampled any number of times."""
+    _make(recipe, workers, json, lambda prepared: partial(prepared.fit, override_overlap=override_overlap, resume=resume))
+
+
+def _make(recipe: Recipe, workers: int, json: bool, action: Callable[[Prepared], Callable[..., tuple[Release, str]]]) -> None:
+    """Carry out a recipe and announce what was made."""
     use_processors(workers)
-    recipe = gather(
-        what,
-        settings=settings,
-        space=space,
-        source=source,
-        out=str(out) if out else None,
-        ledger=ledger,
-        population=population,
-        limit=limit,
-        accept_no_guarantee=accept_no_guarantee,
-        read=read_options(
-            layout=layout, time_zone=time_zone, local_zone=local_zone, time_format=time_format, column=column, strict=strict
-        ),
-    )
     from murmurate.custody.releasing import prepare
     from murmurate.engine import engine
 
     with working(), engine(workers) as running:
         prepared = prepare(recipe, running)
         with open_ledger(recipe.ledger) as book:
-            ask = partial(_ask_for_limit, recipe)
-            made, name = prepared.fit(book, ask=ask, override_overlap=override_overlap, resume=resume)
+            made, name = action(prepared)(book, ask=partial(_ask_for_limit, recipe))
             _announce(made, book, name, json)
 
 
@@ -199,25 +160,21 @@ def list_names(
     what: Annotated[str, typer.Argument(metavar="mechanisms|metrics|attacks")],
     json: Json = False,
 ) -> None:
-    """What there is to choose from."""
-    from murmurate.judging.listing import names
+    """List what there is to choose from, with a line about each."""
+    from murmurate import attacks, mechanisms, metrics
+    from murmurate.core.parameters import one_of
 
-    rows = names(what)
+    registries: dict[str, Any] = {"mechanisms": mechanisms.NAMES, "metrics": metrics.METRICS, "attacks": attacks.NAMES}
+    one_of("what to list", what, registries)
+    rows = registries[what].about()
     if json:
         as_json([{"name": name, "about": about} for name, about in rows])
     else:
         table(("name", "what it is"), rows)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put these commands on the command line."""
-    for command in (release, fit, sample, verify):
-        app.command()(command)
-    app.command("list")(list_names)
-
-
 def _ask_for_limit(recipe: Recipe, guarantee: Guarantee) -> dict[str, Any] | None:
-    """Scripts that name a ledger keep its limits themselves; everybody else says one now."""
+    """Ask for the limit of a population that has none; scripts that name a ledger keep its limits themselves."""
     from murmurate.custody.limits import parse_limit
 
     if recipe.ledger is not None:

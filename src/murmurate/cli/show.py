@@ -1,4 +1,4 @@
-"""What people see in the terminal: messages, tables, progress."""
+"""Print messages, tables and progress in the terminal."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from murmurate.core import progress
 from murmurate.errors import InputError, MurmurateError
 
 SHOW_AFTER_S = 1.0
+"""Seconds before a progress bar appears; shorter work would make it flicker. Set by hand."""
 CHARGED = 5
 """The exit code of whatever went wrong after the charge."""
 

@@ -1,1 +1,1 @@
-"""Who may spend what: the door, charges, limits, populations and recipes, shared by Python, the command line and pages."""
+"""Decide who may spend what: charges, limits, populations and recipes, shared by Python, the command line and pages."""

@@ -1,8 +1,10 @@
-"""Charging a release before anything is read, or taking up an interrupted one under the charge it has."""
+"""Charge a release before anything is read, or take up an interrupted one under the charge it has."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from murmurate.core.ledger import Ledger
 from murmurate.core.mechanism import Mechanism
@@ -12,6 +14,7 @@ from murmurate.custody.internal import Internal
 from murmurate.errors import InputError, MurmurateError
 
 
+@contextmanager
 def charged(
     mechanism: Mechanism,
     identity: Identity,
@@ -22,42 +25,55 @@ def charged(
     override_overlap: bool,
     accept_no_guarantee: bool,
     seeded: bool,
-) -> Internal:
-    """The internal folder of a release whose charge stands from now on."""
-    internal = Internal(ledger, secrets.token_hex(8))
-    name = ledger.population_of(identity, population=population, create=True, override_overlap=override_overlap)
-    internal.note_source(identity.fingerprint)
+    resume: str | None = None,
+) -> Iterator[Internal]:
+    """Charge, then give the block the internal folder of the release; an error in the block says that the charge stands.
+
+    `facts` are recorded beside the parameters. `resume` is the release id of an interrupted fit, which is not charged again.
+    """
+    internal = Internal(ledger, resume or secrets.token_hex(8))
+    parameters = {**public_parameters(mechanism), **facts}
+    if resume is not None:
+        _check_resumable(mechanism, identity, ledger, parameters, internal, seeded=seeded)
+    else:
+        name = ledger.population_of(identity, population=population, create=True, override_overlap=override_overlap)
+        internal.note_source(identity.fingerprint)
+        try:
+            for declared in getattr(mechanism, "declared_public", ()):
+                ledger.refuse_as_public(declared)
+            ledger.charge(
+                name,
+                mechanism.guarantee(),
+                mechanism=mechanism.name,
+                parameters=parameters,
+                release_id=internal.release_id,
+                accept_no_guarantee=accept_no_guarantee,
+                seeded=seeded,
+            )
+        except MurmurateError:
+            internal.drop()
+            raise
     try:
-        for declared in getattr(mechanism, "declared_public", ()):
-            ledger.refuse_as_public(declared)
-        ledger.charge(
-            name,
-            mechanism.guarantee(),
-            mechanism=mechanism.name,
-            parameters={**public_parameters(mechanism), **facts},
-            release_id=internal.release_id,
-            accept_no_guarantee=accept_no_guarantee,
-            seeded=seeded,
-        )
-    except MurmurateError:
-        internal.drop()
+        yield internal
+    except Exception as error:
+        setattr(error, "charged", internal.release_id)  # noqa: B010  also on errors of other makers, such as a full disk
         raise
-    return internal
 
 
-def resumed(
-    mechanism: Mechanism, identity: Identity, ledger: Ledger, facts: dict[str, str], *, release_id: str, seeded: bool
-) -> Internal:
-    """The internal folder of a charged, unfinished fit; only what was charged for, and has kept what it drew, may go on."""
-    internal, debit = Internal(ledger, release_id), ledger.debit(release_id)
-    asked = {
+def _check_resumable(
+    mechanism: Mechanism, identity: Identity, ledger: Ledger, parameters: dict[str, object], internal: Internal, *, seeded: bool
+) -> None:
+    """Refuse to go on with anything but a charged, unfinished fit of the same file and settings that kept what it drew."""
+    release_id = internal.release_id
+    debit = ledger.debit(release_id)
+    compared = {
         "the file": (internal.source(), identity.fingerprint),
         "the mechanism": (debit.mechanism, mechanism.name),
-        "the parameters": (debit.parameters, {**public_parameters(mechanism), **facts}),
+        "the parameters": (debit.parameters, parameters),
         "the guarantee": (debit.guarantee, mechanism.guarantee()),
         "whether noise is seeded": (debit.seeded, seeded),
     }
-    other = [name for name, (known, given) in asked.items() if known != given]
+    other = [name for name, (known, given) in compared.items() if known != given]
     if other:
         raise InputError(
             f"release {release_id} was charged for something else: {', '.join(other)} differ.",
@@ -70,4 +86,3 @@ def resumed(
             f"nothing is kept of release {release_id}, so what it had drawn is not known and would be drawn again.",
             "Leave out `resume` for a new fit and a new charge.",
         )
-    return internal

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,15 +24,10 @@ from murmurate.core.parameters import public_parameters, whole
 from murmurate.core.pseudonyms import Link, link_word, write_trips
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
-from murmurate.custody.charging import charged, resumed
+from murmurate.custody.charging import charged
 from murmurate.custody.internal import Internal, PairingFile
-from murmurate.custody.reading import Partitions, Private, asked_model, fitted_whole, made, together
-from murmurate.errors import (
-    InputError,
-    LedgerError,
-    ParameterError,
-    UnknownPopulation,
-)
+from murmurate.custody.reading import Private, fitted_whole, measured_model, read_privately, together
+from murmurate.errors import InputError, LedgerError, ParameterError, UnknownPopulation
 from murmurate.releases.folder import DATA, Release, check_free, new_folder, open_release, seal
 from murmurate.releases.manifest import FILE, Manifest, hash_file
 from murmurate.releases.model import MODEL
@@ -41,7 +35,7 @@ from murmurate.releases.model import MODEL
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a mechanism would have given: for the custodian alone, uncharged, never a release."""
+    """Hold what a mechanism would have released: for the custodian alone, uncharged, never a release."""
 
     payload: Trips | Payload
     guarantee: Guarantee
@@ -66,9 +60,12 @@ def release(
 ) -> Release:
     """Charge the ledger, run the mechanism on bounded private trips, and write the release folder.
 
-    Without `out` the folder is a temporary one. `population` names whose budget is charged; a file nobody knows makes a
-    population of its own unless its people largely belong to another one. `keep_pairing` keeps, beside the ledger, which
-    released trip came from which original: pairwise scores need it.
+    `private` are trips, or partitions of them by person. `ledger` is charged before they are read. `out` is the new folder;
+    without it, a temporary one. `population` names whose budget is charged; a file nobody knows makes a population of its own,
+    unless its people largely belong to another one and `override_overlap` is not given. `link` says which trips share a
+    pseudonym: none, those of a day or of a user. `keep_ids` keeps uid and tid, for studies. `accept_no_guarantee` lets a
+    mechanism without a guarantee run. `keep_pairing` keeps, beside the ledger, which released trip came from which original:
+    pairwise scores need it. `rng` is seeded for tests and demos only. `workers` is a number of processes or an engine.
     """
     folder = _folder(out)
     rng = rng or noise.secure()
@@ -77,9 +74,9 @@ def release(
     facts = {"link": link, "ids": "kept" if keep_ids else "pseudonyms"}
     with (
         new_folder(folder) as temporary,
-        _paid(
+        charged(
             mechanism,
-            private,
+            private.identity,
             ledger,
             facts,
             population=population,
@@ -89,40 +86,27 @@ def release(
         ) as internal,
         running,
     ):
-        payload = made(mechanism, guarantee, private, rng, running, work_in=ledger.work_folder)
-        if not isinstance(payload, Payload):
-            parts = [payload] if isinstance(payload, Trips) else payload
+        payload = read_privately(mechanism, guarantee, private, rng, running, work_in=ledger.work_folder)
+        if isinstance(payload, Payload):
+            payload.write(temporary)
+        else:
             pairing = PairingFile(internal) if mechanism.paired and keep_pairing and not keep_ids else None
-            n_points = payload.n_points if isinstance(payload, Trips) else private.n_points if mechanism.paired else None
             write_trips(
-                parts,
+                [payload] if isinstance(payload, Trips) else payload,
                 temporary / DATA,
                 emits=mechanism.emits,
                 rng=rng,
                 link=link,
                 keep_ids=keep_ids,
-                n_points=n_points,
+                n_points=payload.n_points if isinstance(payload, Trips) else private.n_points if mechanism.paired else None,
                 on_part=pairing,
                 synthetic=not isinstance(payload, Trips) and not mechanism.paired,
             )
             if pairing is not None:
                 pairing.close()
-        else:
-            payload.write(temporary)
-        manifest = seal(
-            temporary,
-            _manifest(
-                mechanism,
-                internal.release_id,
-                kind=getattr(payload, "kind", "trips"),
-                time_zone=private.time_zone,
-                seeded=rng.seeded,
-                demo=ledger.purpose == "demo",
-                **facts,
-            ),
-        )
-    _finish(ledger, folder, internal.release_id)
-    return Release(folder, manifest, getattr(mechanism, "space", None))
+        kind = getattr(payload, "kind", "trips")
+        manifest = _sealed(temporary, mechanism, private, ledger, internal, kind=kind, seeded=rng.seeded, **facts)
+    return _finished(ledger, folder, manifest, mechanism)
 
 
 def fit(
@@ -141,12 +125,12 @@ def fit(
     """Charge the ledger once and write a fitted model that can be sampled any number of times.
 
     Where the mechanism is resumable, an interrupted fit keeps beside the ledger what it has drawn; `resume` (the release
-    id of its charge) goes on with it under that charge, drawing no noise twice.
+    id of its charge) goes on with it under that charge, drawing no noise twice. The other parameters are as for `release`.
     """
     if not isinstance(mechanism, Learner):
         raise ParameterError(f"{getattr(mechanism, 'name', mechanism)!r} does not learn a model; use `release` with it.")
-    asked = is_measured(mechanism)
-    if not asked and not hasattr(mechanism, "fit"):
+    measured = is_measured(mechanism)
+    if not measured and not hasattr(mechanism, "fit"):
         raise ParameterError(f"{mechanism.name} learns no model with these settings; use `release` with it.")
     folder = _folder(out)
     rng = rng or noise.secure()
@@ -154,9 +138,9 @@ def fit(
     guarantee = _checked(mechanism, private, "none")
     with (
         new_folder(folder) as temporary,
-        _paid(
+        charged(
             mechanism,
-            private,
+            private.identity,
             ledger,
             {"kind": "model"},
             population=population,
@@ -167,27 +151,17 @@ def fit(
         ) as internal,
     ):
         (temporary / MODEL).mkdir()
-        if asked:
-            model = asked_model(
+        if measured:
+            model = measured_model(
                 mechanism, private, rng, internal, running, work_in=ledger.work_folder, resumed=resume is not None
             )
         else:
             model = fitted_whole(mechanism, guarantee, private, rng, internal)
         model.save(temporary / MODEL)
-        manifest = seal(
-            temporary,
-            _manifest(
-                mechanism,
-                internal.release_id,
-                kind="model",
-                time_zone=private.time_zone,
-                seeded=rng.seeded,
-                demo=ledger.purpose == "demo",
-            ),
-        )
-    _finish(ledger, folder, internal.release_id)
+        manifest = _sealed(temporary, mechanism, private, ledger, internal, kind="model", seeded=rng.seeded)
+    made = _finished(ledger, folder, manifest, mechanism)
     internal.forget_unfinished()
-    return Release(folder, manifest, getattr(mechanism, "space", None))
+    return made
 
 
 def sample(
@@ -199,7 +173,12 @@ def sample(
     rng: noise.Randomness | None = None,
     workers: int | engine.Engine = 1,
 ) -> Release:
-    """Draw `n_out` trips from a fitted model: free, under the model's own guarantee and debit."""
+    """Draw `n_out` trips from a fitted model: free, under the model's own guarantee and debit.
+
+    `model` is a fitted model or its folder. `out` is the new folder; without it, a temporary one. `rebuild` makes the
+    mechanism from the model's manifest, where it is not a registered one. `rng` is seeded for tests and demos only. `workers`
+    is a number of processes or an engine.
+    """
     whole("n_out", n_out)
     fitted = model if isinstance(model, Release) else open_release(model)
     if not fitted.kind.sampled:
@@ -232,19 +211,23 @@ def sample(
 def rehearse(
     mechanism: Mechanism, private: Trips, *, ledger: Ledger | None = None, rng: noise.Randomness | None = None
 ) -> Rehearsal:
-    """Run without a charge, for studies and evaluations inside; a ledger that is given notes that it happened."""
+    """Run a mechanism on private trips without a charge, for studies and evaluations inside.
+
+    A `ledger` that is given notes that it happened. `rng` is seeded for tests and studies of public data only.
+    """
     rng = rng or noise.secure()
     guarantee = _checked(mechanism, private, "none")
     if ledger is not None:
         ledger.log_rehearsal(_known(ledger, private), mechanism.name, public_parameters(mechanism))
-    drawn = made(mechanism, guarantee, private, rng, engine.Serial())
+    drawn = read_privately(mechanism, guarantee, private, rng, engine.Serial())
     payload = drawn if isinstance(drawn, Trips | Payload) else together(list(drawn))
     return Rehearsal(payload, guarantee, mechanism.paired)
 
 
 def _checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
-    """Everything that can be refused from public facts, before anything is spent."""
+    """Return the guarantee, after refusing whatever public facts rule out, before anything is spent."""
     link_word(link)
+    is_measured(mechanism)  # building the budget refuses settings that cannot be used, such as a library that is missing
     guarantee = mechanism.guarantee()
     needs = mechanism.needs | ({"time"} if guarantee.unit.name == "user_day" or link == "day" else set())
     missing = needs - private.carries()
@@ -262,66 +245,40 @@ def _checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
     return guarantee
 
 
-@contextmanager
-def _paid(
-    mechanism: Mechanism,
-    private: Private,
-    ledger: Ledger,
-    facts: dict[str, str],
-    *,
-    population: str | None,
-    override_overlap: bool,
-    accept_no_guarantee: bool,
-    seeded: bool,
-    resume: str | None = None,
-) -> Iterator[Internal]:
-    """Charge, then let the block read; whatever goes wrong in it says that the charge stands."""
-    if resume is not None:
-        internal = resumed(mechanism, private.identity, ledger, facts, release_id=resume, seeded=seeded)
-    else:
-        internal = charged(
-            mechanism,
-            private.identity,
-            ledger,
-            facts,
-            population=population,
-            override_overlap=override_overlap,
-            accept_no_guarantee=accept_no_guarantee,
-            seeded=seeded,
-        )
-    try:
-        yield internal
-    except Exception as error:
-        setattr(error, "charged", internal.release_id)  # noqa: B010  also on errors of other makers, such as a full disk
-        raise
-
-
-def _finish(ledger: Ledger, folder: Path, release_id: str) -> None:
-    try:
-        ledger.finish(release_id, hash_file(folder / FILE))
-    except LedgerError as error:
-        error.charged = release_id
-        error.add_note(f"The release itself is whole, in {folder}; only its completion could not be noted in the ledger.")
-        raise
-
-
-def _known(ledger: Ledger, private: Trips) -> str | None:
-    """The population of these trips, if the ledger knows them; a rehearsal makes none."""
-    try:
-        return ledger.population_of(private.identity, create=False)
-    except UnknownPopulation:
-        return None
-
-
-def _manifest(mechanism: Mechanism, release_id: str, **rest: Any) -> Manifest:
-    return Manifest(
-        release_id=release_id,
+def _sealed(
+    temporary: Path, mechanism: Mechanism, private: Private, ledger: Ledger, internal: Internal, **facts: Any
+) -> Manifest:
+    """Write the statement and the manifest of what a charged mechanism made."""
+    manifest = Manifest(
+        release_id=internal.release_id,
         mechanism=mechanism.name,
         parameters=public_parameters(mechanism),
         guarantee=mechanism.guarantee(),
         statement=tuple(mechanism.statement()),
-        **rest,
+        time_zone=private.time_zone,
+        demo=ledger.purpose == "demo",
+        **facts,
     )
+    return seal(temporary, manifest)
+
+
+def _finished(ledger: Ledger, folder: Path, manifest: Manifest, mechanism: Mechanism) -> Release:
+    """Note in the ledger that a release is complete, and return it."""
+    try:
+        ledger.finish(manifest.release_id, hash_file(folder / FILE))
+    except LedgerError as error:
+        error.charged = manifest.release_id
+        error.add_note(f"The release itself is whole, in {folder}; only its completion could not be noted in the ledger.")
+        raise
+    return Release(folder, manifest, getattr(mechanism, "space", None))
+
+
+def _known(ledger: Ledger, private: Trips) -> str | None:
+    """Return the population of these trips, if the ledger knows them; a rehearsal makes none."""
+    try:
+        return ledger.population_of(private.identity, create=False)
+    except UnknownPopulation:
+        return None
 
 
 def _folder(out: str | Path | None) -> Path:
@@ -331,13 +288,10 @@ def _folder(out: str | Path | None) -> Path:
 
 
 def _rebuild(space: Space | None, manifest: Manifest) -> Learner:
-    """The mechanism of a model, on the space that the model carries where it carries one."""
+    """Build the mechanism of a model, on the space that the model carries where it carries one."""
     from murmurate.mechanisms import build
 
     mechanism = build(manifest.mechanism, manifest.parameters | ({} if space is None else {"space": space}))
     if not isinstance(mechanism, Learner):
         raise InputError(f"{manifest.mechanism} is not a mechanism that learns a model.")
     return mechanism
-
-
-__all__ = ["Partitions", "Rehearsal", "fit", "rehearse", "release", "sample"]

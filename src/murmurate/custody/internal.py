@@ -1,4 +1,4 @@
-"""What the custodian keeps beside the ledger about a release: where it came from, and which trip was whose.
+"""Keep what the custodian needs beside the ledger about a release: where it came from, and which trip was whose.
 
 Private. Nothing of it is ever written into a release folder, and the pairing can be deleted on its own.
 """
@@ -15,19 +15,22 @@ from murmurate.core.ledger import Ledger
 from murmurate.core.pseudonyms import Named
 
 PAIRING = "pairing.parquet"
+"""File that says which original each released trip came from."""
 SOURCE = "source.json"
+"""File that holds the fingerprint of the private file."""
 UNFINISHED = "unfinished_fit"
+"""Folder of what an interrupted fit has drawn."""
 
 
 class Internal:
-    """The internal folder of one release."""
+    """Read and write the internal folder of one release."""
 
     def __init__(self, ledger: Ledger, release_id: str) -> None:
         self.release_id = release_id
         self.folder: Path = ledger.internal_folder / release_id
 
     def make(self) -> Path:
-        """The folder, closed to everyone else."""
+        """Make the folder, closed to everyone else."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self.folder
 
@@ -41,23 +44,24 @@ class Internal:
         self.folder.rmdir()
 
     def source(self) -> str | None:
-        """The fingerprint of the file the release came from, where it is known."""
+        """Return the fingerprint of the file the release came from, where it is known."""
         path = self.folder / SOURCE
         return str(json.loads(path.read_text(encoding="utf-8"))["fingerprint"]) if path.is_file() else None
 
     def pairing(self) -> pl.DataFrame | None:
-        """uid, tid, original_uid, original_tid of every released trip, where that was kept."""
+        """Return uid, tid, original_uid, original_tid of every released trip, where that was kept."""
         path = self.folder / PAIRING
         return pl.read_parquet(path) if path.is_file() else None
 
     def forget_pairing(self) -> bool:
         """Delete the pairing; True where there was one."""
-        there = (self.folder / PAIRING).is_file()
-        (self.folder / PAIRING).unlink(missing_ok=True)
+        path = self.folder / PAIRING
+        there = path.is_file()
+        path.unlink(missing_ok=True)
         return there
 
     def unfinished(self) -> Path:
-        """Where a long fit keeps how far it got, so that it can go on under the same charge."""
+        """Return where a long fit keeps how far it got, so that it can go on under the same charge."""
         return self.make() / UNFINISHED
 
     @property
@@ -66,7 +70,7 @@ class Internal:
         return (self.folder / UNFINISHED).is_dir()
 
     def forget_unfinished(self) -> None:
-        """Delete that once the model is written."""
+        """Delete what a fit kept, once the model is written."""
         shutil.rmtree(self.folder / UNFINISHED, ignore_errors=True)
 
 
@@ -78,7 +82,7 @@ class PairingFile:
         self._parts: list[pl.DataFrame] = []
 
     def __call__(self, named: Named) -> None:
-        """Hear of the names of one part."""
+        """Add the names of one part."""
         self._parts.append(pl.DataFrame(vars(named)))
 
     def close(self) -> None:

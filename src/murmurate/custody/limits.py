@@ -1,4 +1,4 @@
-"""Whose budget is charged, and under which limit; shared by every front end, which only asks and prints."""
+"""Find whose budget is charged, and under which limit; shared by every front end, which only asks and prints."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from murmurate.errors import GuaranteeRefused
 
 
 class Partitions(Protocol):
-    """Trips too large for memory: whole people a part, validated and fingerprinted by whoever made it."""
+    """Yield trips too large for memory, whole people a part, validated and fingerprinted by whoever made it."""
 
     identity: Identity
     time_zone: str
@@ -35,9 +35,10 @@ class Partitions(Protocol):
 
 
 Private = Trips | Partitions
+"""Private trips, in memory or in parts."""
 
 
-def made(
+def read_privately(
     mechanism: Any,
     guarantee: Guarantee,
     private: Private,
@@ -46,17 +47,20 @@ def made(
     *,
     work_in: Path | None = None,
 ) -> Trips | Payload | Iterator[Trips]:
-    """What leaves: trips, parts of trips, or another payload."""
+    """Run a mechanism on private trips; return what leaves: trips, parts of trips, or another payload."""
     if is_measured(mechanism):
         model = fitted(mechanism, private, rng, engine=running, work_in=work_in)
-        return model if isinstance(model, Payload) else samples(model, _size(mechanism, model), rng, running)
+        if isinstance(model, Payload):
+            return model
+        n_trips = mechanism.n_out or max(1, round(model.n))  # as many as a noisy count found, where no number is set
+        return samples(model, n_trips, rng, running)
     if mechanism.local and not isinstance(private, Trips):
         return _streamed(mechanism, guarantee, private, rng, running)
     whole: Trips | Payload = mechanism.apply(bound(_whole(private), guarantee.unit, new_key(rng)), rng)
     return whole
 
 
-def asked_model(  # noqa: PLR0917
+def measured_model(  # noqa: PLR0917
     mechanism: Any,
     private: Private,
     rng: noise.Randomness,
@@ -65,7 +69,7 @@ def asked_model(  # noqa: PLR0917
     work_in: Path,
     resumed: bool,
 ) -> Any:
-    """The model of a measured mechanism; answers are kept as they are drawn, and a resumed fit begins with those it has."""
+    """Fit a measured mechanism; noisy counts are kept as they are drawn, and a resumed fit begins with those it has."""
     key, answers = load_answers(internal.unfinished()) if resumed else (new_key(rng), {})
     with running:
         asking = Asking(mechanism, private, rng, engine=running, key=key, answers=answers, work_in=work_in)
@@ -74,22 +78,16 @@ def asked_model(  # noqa: PLR0917
 
 
 def fitted_whole(mechanism: Any, guarantee: Guarantee, private: Private, rng: noise.Randomness, internal: Internal) -> Any:
-    """The model of a mechanism that must see all trips at once; it keeps how far it got beside the ledger."""
+    """Fit a mechanism that must see all trips at once; it keeps how far it got beside the ledger."""
     kept = {"checkpoint": internal.unfinished()} if getattr(mechanism, "resumable", False) else {}
     return mechanism.fit(bound(_whole(private), guarantee.unit, new_key(rng)), rng, **kept)
 
 
-def _size(mechanism: Any, model: Any) -> int:
-    """Trips to draw: those asked for, else as many as a noisy count found."""
-    return mechanism.n_out or max(1, round(model.n))
-
-
 def _streamed(
-    mechanism: Applied, guarantee: Guarantee, private: Private, rng: noise.Randomness, running: engine.Engine
+    mechanism: Applied, guarantee: Guarantee, private: Partitions, rng: noise.Randomness, running: engine.Engine
 ) -> Iterator[Trips]:
     work = partial(_apply_part, mechanism, guarantee, new_key(rng))
-    parts = whole_people([private] if isinstance(private, Trips) else private)
-    items = ((part, rng.spawn(1)[0]) for part in parts)
+    items = ((part, rng.spawn(1)[0]) for part in whole_people(private))
     return progress.track(running.map(work, items), "releasing")
 
 
@@ -102,14 +100,14 @@ def _apply_part(mechanism: Applied, guarantee: Guarantee, key: bytes, item: tupl
 
 
 def _whole(private: Private) -> Trips:
-    """All of it in memory, for mechanisms that must see everything at once."""
+    """Return all trips in memory, for mechanisms that must see everything at once."""
     if isinstance(private, Trips):
         return private
     return together(list(private), private.identity)
 
 
 def together(parts: list[Trips], identity: Identity | None = None) -> Trips:
-    """Parts as one table."""
+    """Join parts into one table."""
     if len(parts) == 1 and identity is None:
         return parts[0]
     return Trips(pl.concat([part.table for part in parts]), parts[0].space, parts[0].time_zone, identity)

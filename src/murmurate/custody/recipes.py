@@ -1,4 +1,4 @@
-"""What a user asks for, from flags or from a TOML recipe, and the same with every default visible."""
+"""Read what a user wants released from flags or a TOML recipe, and write it with every default visible."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ from typing import Any
 from murmurate.core.parameters import closest, whole
 from murmurate.errors import InputError, ParameterError
 
-KEYS = ("mechanism", "in", "out", "ledger", "population", "limit", "link", "keep_ids", "accept_no_guarantee", "set", "read")
-DEFAULT_INTERVAL_S = 60.0
+KEYS = {"in": "source", "set": "parameters"} | {
+    name: name
+    for name in ("mechanism", "out", "ledger", "population", "limit", "link", "keep_ids", "accept_no_guarantee", "read")
+}
+"""What a recipe file may hold, and the field of `Recipe` that each key fills."""
 READ_KEYS = ("layout", "time_zone", "local_zone", "time_format", "columns", "strict")
+"""What its section [read] may hold: options of `murmurate.read`."""
+DEFAULT_INTERVAL_S = 60.0
+"""Seconds between points that `advice` assumes where `interval_s` is not set. Set by hand."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """One release, as it was asked for."""
+    """Hold the settings of one release as a user gave them."""
 
     mechanism: str
     source: str | None = None
@@ -34,7 +40,7 @@ class Recipe:
 
 
 def read_recipe(path: Path) -> Recipe:
-    """A recipe from a TOML file; unknown keys are refused with the nearest known one."""
+    """Read a recipe from a TOML file; unknown keys are refused with the nearest known one."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -50,19 +56,9 @@ def read_recipe(path: Path) -> Recipe:
             )
     if "mechanism" not in values:
         raise InputError(f"{path} names no mechanism.", remedy='add a line such as mechanism = "geoind"')
-    return Recipe(
-        mechanism=values["mechanism"],
-        source=values.get("in"),
-        out=values.get("out"),
-        ledger=values.get("ledger"),
-        population=values.get("population"),
-        limit=None if "limit" not in values else str(values["limit"]),
-        link=values.get("link", "none"),
-        keep_ids=values.get("keep_ids", False),
-        accept_no_guarantee=values.get("accept_no_guarantee", False),
-        parameters=values.get("set", {}),
-        read=values.get("read", {}),
-    )
+    if "limit" in values:
+        values["limit"] = str(values["limit"])
+    return Recipe(**{KEYS[key]: value for key, value in values.items()})
 
 
 def gather(
@@ -73,7 +69,7 @@ def gather(
     read: Mapping[str, Any] | None = None,
     **flags: Any,
 ) -> Recipe:
-    """The recipe file, or the bare mechanism, with what the flags say put over it."""
+    """Return the recipe of a file or of a bare mechanism, with the flags put over it."""
     base = read_recipe(Path(what)) if what.endswith(".toml") else Recipe(mechanism=what)
     parameters = {**base.parameters, **parse_settings(settings or []), **({"space": space} if space else {})}
     said = {name: value for name, value in flags.items() if value}
@@ -81,7 +77,7 @@ def gather(
 
 
 def build_mechanism(recipe: Recipe) -> tuple[Any, int | None]:
-    """The mechanism, and the seed of a test or demo (which is no parameter of any mechanism)."""
+    """Build the mechanism; return it with the seed of a test or demo (which is no parameter of any mechanism)."""
     from murmurate.mechanisms import build
 
     parameters = dict(recipe.parameters)
@@ -92,7 +88,7 @@ def build_mechanism(recipe: Recipe) -> tuple[Any, int | None]:
 
 
 def advice(mechanism: Any) -> list[str]:
-    """Which geo-indistinguishable mechanism errs least at this radius, epsilon and sampling; from public numbers alone."""
+    """Say which geo-indistinguishable mechanism errs least at this radius, epsilon and sampling; from public numbers alone."""
     from murmurate.mechanisms.geoind_terms import GeoIndTerms
 
     if not isinstance(mechanism, GeoIndTerms):
@@ -106,7 +102,7 @@ def advice(mechanism: Any) -> list[str]:
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """`name=value` pairs as typed values: numbers, true, false, none, [lists], or words.
+    """Read `name=value` pairs as typed values: numbers, true, false, none, [lists], or words.
 
     >>> parse_settings(["epsilon=1", "space=plane:60.17,24.94", "memo=true"])
     {'epsilon': 1, 'space': 'plane:60.17,24.94', 'memo': True}
@@ -121,7 +117,7 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def parse_value(text: str) -> Any:
-    """One value as TOML writes it; what TOML does not know is a word, and `none` is nothing."""
+    """Read one value as TOML writes it; what TOML does not know is a word, and `none` is None."""
     if text.lower() == "none":
         return None
     try:
@@ -134,23 +130,13 @@ def parse_value(text: str) -> Any:
 
 
 def to_toml(recipe: Recipe, parameters: Mapping[str, Any]) -> str:
-    """The recipe with every parameter of the mechanism written out."""
+    """Write the recipe as TOML, with every parameter of the mechanism."""
     lines = [f'mechanism = "{recipe.mechanism}"']
-    for key, value in (
-        ("in", recipe.source),
-        ("out", recipe.out),
-        ("ledger", recipe.ledger),
-        ("population", recipe.population),
-        ("limit", recipe.limit),
-    ):
+    for key in ("in", "out", "ledger", "population", "limit"):
+        value = getattr(recipe, KEYS[key])
         lines.append(f"{key} = {_toml(value)}" if value is not None else f"# {key} = ")
-    lines += [
-        f"link = {_toml(recipe.link)}",
-        f"keep_ids = {_toml(recipe.keep_ids)}",
-        f"accept_no_guarantee = {_toml(recipe.accept_no_guarantee)}",
-        "",
-        "[set]",
-    ]
+    lines += [f"{key} = {_toml(getattr(recipe, key))}" for key in ("link", "keep_ids", "accept_no_guarantee")]
+    lines += ["", "[set]"]
     lines += [f"{name} = {_toml(value)}" if value is not None else f"# {name} = none" for name, value in parameters.items()]
     if recipe.read:
         lines += ["", "[read]", *(f"{name} = {_toml(value)}" for name, value in recipe.read.items())]

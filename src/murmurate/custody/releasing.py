@@ -11,6 +11,7 @@ from murmurate.asking.rounds import is_measured
 from murmurate.core.ledger import Ledger
 from murmurate.core.ledger.store import work_folder
 from murmurate.core.pseudonyms import link_word
+from murmurate.core.trips import Trips
 from murmurate.custody import door
 from murmurate.custody.limits import Ask, population_for
 from murmurate.custody.recipes import Recipe, build_mechanism
@@ -22,7 +23,7 @@ from murmurate.releases.folder import Release, check_free
 
 @dataclass(frozen=True)
 class Prepared:
-    """A recipe whose mechanism is built, whose folder is free and whose file is read; nothing is charged yet."""
+    """Hold a recipe whose mechanism is built, whose folder is free and whose file is read; nothing is charged yet."""
 
     recipe: Recipe
     mechanism: Any
@@ -32,61 +33,46 @@ class Prepared:
     running: engine.Engine
 
     def release(self, ledger: Ledger, *, ask: Ask, override_overlap: bool = False) -> tuple[Release, str]:
-        """Charge and write the release; with it comes the name of the population that was charged."""
-        name = self._population(ledger, ask, override_overlap)
-        made = door.release(
-            self.mechanism,
-            self.private,
-            ledger=ledger,
-            out=self.target,
-            population=name,
-            link=link_word(self.recipe.link),
-            keep_ids=self.recipe.keep_ids,
-            accept_no_guarantee=self.recipe.accept_no_guarantee,
-            rng=_randomness(self.seed),
-            workers=self.running,
-        )
-        return made, name
+        """Charge and write the release; return it with the name of the population that was charged."""
+        options = self._options(ledger, ask, override_overlap)
+        link, keep_ids = link_word(self.recipe.link), self.recipe.keep_ids
+        return door.release(self.mechanism, self.private, link=link, keep_ids=keep_ids, **options), options["population"]
 
     def fit(
         self, ledger: Ledger, *, ask: Ask, override_overlap: bool = False, resume: str | None = None
     ) -> tuple[Release, str]:
-        """Charge and write the model; with it comes the name of the population that was charged."""
-        name = self._population(ledger, ask, override_overlap)
-        made = door.fit(
-            self.mechanism,
-            self.private,
-            ledger=ledger,
-            out=self.target,
-            population=name,
-            accept_no_guarantee=self.recipe.accept_no_guarantee,
-            resume=resume,
-            rng=_randomness(self.seed),
-            workers=self.running,
-        )
-        return made, name
+        """Charge and write the model; return it with the name of the population that was charged."""
+        options = self._options(ledger, ask, override_overlap)
+        return door.fit(self.mechanism, self.private, resume=resume, **options), options["population"]
 
-    def _population(self, ledger: Ledger, ask: Ask, override_overlap: bool) -> str:
-        guarantee = self.mechanism.guarantee()
-        return population_for(ledger, self.private.identity, self.recipe, guarantee, ask=ask, override_overlap=override_overlap)
+    def _options(self, ledger: Ledger, ask: Ask, override_overlap: bool) -> dict[str, Any]:
+        """Settle the population and its limit; return the options that `release` and `fit` share."""
+        guarantee, identity = self.mechanism.guarantee(), self.private.identity
+        return {
+            "ledger": ledger,
+            "out": self.target,
+            "population": population_for(ledger, identity, self.recipe, guarantee, ask=ask, override_overlap=override_overlap),
+            "accept_no_guarantee": self.recipe.accept_no_guarantee,
+            "rng": _randomness(self.seed),
+            "workers": self.running,
+        }
 
 
 def prepare(recipe: Recipe, running: engine.Engine) -> Prepared:
-    """Build the mechanism, check the target and read the file, so that whatever is wrong is told before a ledger is opened."""
+    """Build the mechanism, check the target and read the file, so that faults are raised before a ledger is opened."""
     mechanism, seed = build_mechanism(recipe)
     target = Path(_given("--out", recipe.out))
     check_free(target)
     source = _given("--in", recipe.source)
+    private: Trips | Partitions
     if (mechanism.local or is_measured(mechanism)) and worth_streaming(source, **recipe.read):
-        return Prepared(recipe, mechanism, seed, _scanned(source, recipe, mechanism, running), target, running)
-    return Prepared(recipe, mechanism, seed, read(source, **recipe.read), target, running)
-
-
-def _scanned(source: str, recipe: Recipe, mechanism: Any, running: engine.Engine) -> Partitions:
-    # while this process reads, the others import what they need
-    running.start(type(mechanism).__module__, "murmurate.asking.rounds", "murmurate.ingest.stream")
-    beside = None if recipe.ledger == "demo" else work_folder(recipe.ledger)
-    return scan(source, workers=running.workers, work_dir=beside, **recipe.read)
+        # while this process reads, the others import what they need
+        running.start(type(mechanism).__module__, "murmurate.asking.rounds", "murmurate.ingest.stream")
+        beside = None if recipe.ledger == "demo" else work_folder(recipe.ledger)
+        private = scan(source, workers=running.workers, work_dir=beside, **recipe.read)
+    else:
+        private = read(source, **recipe.read)
+    return Prepared(recipe, mechanism, seed, private, target, running)
 
 
 def sample_model(model: str | Path, *, n_out: int, out: str | Path, seed: int | None = None, workers: int = 1) -> Release:

@@ -1,1 +1,1 @@
-"""What a release is good for and what it gives away: evaluate, attack, verify, list, and studies of many settings."""
+"""Measure what a release is good for and what it reveals: evaluate, attack, verify, and studies of many settings."""

@@ -1,4 +1,4 @@
-"""Whether a release folder is what it says: files, promise, statement, debit."""
+"""Check that a release folder is what it says: files, promise, statement, debit."""
 
 from __future__ import annotations
 
@@ -14,23 +14,26 @@ from murmurate.releases.manifest import FILE, Manifest, hash_file
 
 
 def verify(folder: str | Path, *, ledger: Ledger | None = None) -> dict[str, str]:
-    """Check a release folder: hashes and schema, the guarantee against its parameters, the debit where a ledger is given."""
+    """Check a release: hashes and schema, the guarantee against its parameters, the debit where a ledger is given.
+
+    `folder` is the release folder. The findings are returned in words, by what was checked; a fault is raised.
+    """
     made = open_release(folder)
     manifest = made.manifest
     findings = {"files": f"{len(manifest.files)} match their hashes", "manifest": f"format {manifest.format}"}
     findings["guarantee"] = _follows(manifest, folder)
-    marks = {
+    notices = {
         "seeded (a test or demo)": manifest.seeded,
         "demo (no lasting ledger)": manifest.demo,
         "original identifiers": manifest.ids == "kept",
     }
-    findings["marks"] = ", ".join(mark for mark, there in marks.items() if there) or "none"
+    findings["marks"] = ", ".join(notice for notice, there in notices.items() if there) or "none"
     findings["debit"] = "not looked up; give --ledger" if ledger is None else _debited(manifest, Path(folder), ledger)
     return findings
 
 
 def _follows(manifest: Manifest, folder: str | Path) -> str:
-    """Whether guarantee and statement are what the parameters give; only the version that wrote them can tell."""
+    """Check that guarantee and statement are what the parameters give; only the version that wrote them can."""
     if manifest.murmurate != __version__:
         return f"written by Murmurate {manifest.murmurate}; not recomputed by {__version__}"
     try:
@@ -48,7 +51,7 @@ def _follows(manifest: Manifest, folder: str | Path) -> str:
 
 
 def _debited(manifest: Manifest, folder: Path, ledger: Ledger) -> str:
-    """What the ledger knows of this release, or of the model it was drawn from."""
+    """Say what the ledger knows of this release, or of the model it was drawn from."""
     try:
         debit = ledger.debit(manifest.model_of or manifest.release_id)
     except LedgerError as error:

@@ -1,19 +1,20 @@
-"""Scoring: every metric that a kind of release and its data allow, against the originals."""
+"""Take every metric and run every attack that a kind of release and its data allow, against the originals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from murmurate.attacks import NAMES
 from murmurate.core import progress
 from murmurate.core.parameters import whole
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
-from murmurate.errors import ParameterError
-from murmurate.metrics import measure, metric
+from murmurate.errors import Fault, InputError, ParameterError
+from murmurate.metrics import METRICS, measure
 from murmurate.metrics.comparison import NotMeasurable
 from murmurate.releases.kind import Kind
 from murmurate.spaces.grid import Grid
@@ -21,7 +22,10 @@ from murmurate.spaces.grid import Grid
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores, and the metrics that could not be taken, each with its reason. Internal: it was computed from private data."""
+    """Hold the scores of metrics or attacks, and what could not be measured, each with its reason.
+
+    Internal: it was computed from private data. Scores of attacks carry their chance levels.
+    """
 
     scores: tuple[Score, ...]
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -39,7 +43,7 @@ class Evaluation:
         raise KeyError(name)
 
     def to_json(self) -> dict[str, Any]:
-        """`{"scores": [...], "skipped": [...], ...}` in plain values."""
+        """Return `{"scores": [...], "skipped": [...], ...}` in plain values."""
         return {
             "scores": [score.to_json() for score in self.scores],
             "skipped": [{"name": name, "reason": reason} for name, reason in self.skipped.items()],
@@ -48,7 +52,7 @@ class Evaluation:
         }
 
 
-def score_release(
+def take_metrics(
     kind: Kind,
     released: Any,
     original: Trips,
@@ -61,20 +65,66 @@ def score_release(
 ) -> Evaluation:
     """Measure what was released against its originals by the metrics that read this kind."""
     whole("workers", workers)
-    chosen = list(kind.scores) if metrics is None else list(dict.fromkeys(metrics))
-    strangers = [name for name in chosen if metric(name).reads != kind.written_as]  # an unknown name is refused before any work
+    chosen = _chosen(metrics, kind, kind.scores, lambda name: (METRICS[name].reads,))
+    comparison = kind.compare(released, original, grid=grid, pairing=pairing, seed=seed)
+    scores, skipped = _run(chosen, "metrics", lambda name: measure(name, comparison, workers=workers))
+    laid = getattr(comparison, "grid", None)
+    return Evaluation(scores, skipped, laid.spec() if laid is not None else "", original.n_trips, kind.n_trips(released))
+
+
+def run_attacks(
+    kind: Kind,
+    released: Any,
+    original: Trips,
+    *,
+    pairing: ArrayLike | None = None,
+    attacks: Sequence[str] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    seed: int = 0,
+) -> Evaluation:
+    """Run the attacks that read this kind on what was released."""
+    chosen = _chosen(attacks, kind, kind.attacks, lambda name: NAMES[name].reads)
+    given = dict(options or {})
+    stray = [name for name in given if name not in chosen]
+    if stray:
+        raise ParameterError(f"options name attacks that are not run: {', '.join(stray)}; run are {', '.join(chosen)}.")
+    n_released = kind.n_trips(released)
+    sides = (("original", original.n_trips), ("released", n_released if kind.identifiers else 1))
+    empty = [Fault(f"the {name} side has no trip") for name, trips in sides if not trips]
+    if empty:
+        raise InputError(empty, "attack a release that holds trips, with the file it came from.")
+
+    def run(name: str) -> list[Score]:
+        scores: list[Score] = NAMES.load(name)(released, original, pairing=pairing, **{"seed": seed, **given.get(name, {})})
+        return scores
+
+    scores, skipped = _run(chosen, "attacks", run)
+    if not chosen and kind.no_attack:
+        skipped["every attack"] = kind.no_attack
+    return Evaluation(scores, skipped, "", original.n_trips, n_released)
+
+
+def _chosen(
+    names: Sequence[str] | None, kind: Kind, known: Sequence[str], reads: Callable[[str], tuple[str, ...]]
+) -> list[str]:
+    """Return the names to run (default: all `known`); unknown names and those of other kinds are refused before any work."""
+    chosen = list(known) if names is None else list(dict.fromkeys(names))
+    strangers = [name for name in chosen if kind.written_as not in reads(name)]
     if strangers:
         raise ParameterError(
-            f"{', '.join(strangers)} read {metric(strangers[0]).reads}; on a {kind.written_as} there are "
-            f"{', '.join(kind.scores) or 'none'}."
+            f"{', '.join(strangers)} read {' or '.join(reads(strangers[0]))}; on a {kind.written_as} there are "
+            f"{', '.join(known) or 'none'}."
         )
-    comparison = kind.compare(released, original, grid=grid, pairing=pairing, seed=seed)
+    return chosen
+
+
+def _run(names: Sequence[str], what: str, scores_of: Callable[[str], list[Score]]) -> tuple[tuple[Score, ...], dict[str, str]]:
+    """Return all scores, and the reason of each name that is not measurable on these data."""
     scores: list[Score] = []
     skipped: dict[str, str] = {}
-    for name in progress.track(chosen, "metrics", len(chosen)):
+    for name in progress.track(names, what, len(names)):
         try:
-            scores += measure(name, comparison, workers=workers)
+            scores += scores_of(name)
         except NotMeasurable as reason:
             skipped[name] = str(reason)
-    laid = getattr(comparison, "grid", None)
-    return Evaluation(tuple(scores), skipped, laid.spec() if laid is not None else "", original.n_trips, kind.n_trips(released))
+    return tuple(scores), skipped

@@ -1,4 +1,4 @@
-"""What a release is still good for: the metrics by name; each file is one family, imported only when asked for."""
+"""List the metrics of utility by name; each file is one family, imported only when used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metric(Entry):
-    """Where a metric lives, what kind of data it reads, and what it cannot do without: pairing, time, or an hour of day.
+    """Say where a metric is, what kind of data it reads, and what it needs: pairing, time, or an hour of day.
 
     The function takes a comparison (see `Comparable`); its keyword options are the metric's parameters.
     """
@@ -30,16 +30,16 @@ class Metric(Entry):
 
 
 class Comparable(Protocol):
-    """A release beside its originals, as the metrics of its kind read them."""
+    """Hold a release beside its originals, as the metrics of its kind read them."""
 
     def missing(self) -> Mapping[str, str]:
-        """What the data lack (pairing, time, hour), each with the sentence that says so."""
+        """Return what the data lack (pairing, time, hour), each with the sentence that says so."""
         ...
 
 
 @dataclass(frozen=True)
 class Pair:
-    """What was released beside what it is compared with; nothing is missing."""
+    """Hold what was released beside what it is compared with; nothing is missing."""
 
     released: object
     original: object
@@ -101,14 +101,14 @@ METRICS: Registry[Metric] = Registry(
         "network_speeds": _metric("networks:network_speeds", reads="network"),
     },
 )
-"""Name -> where it lives and what it needs. One line a metric, one entry each in docs/metrics.md."""
+"""Name -> where it is and what it needs. One line a metric, one entry each in docs/metrics.md."""
 
 
 def measure(name: str, comparison: Comparable, *, workers: int = 1, **parameters: object) -> list[Score]:
-    """The scores of one metric; `NotMeasurable` where the data lack what it needs."""
+    """Return the scores of one metric; `NotMeasurable` where the data lack what it needs."""
     from murmurate.metrics.comparison import NotMeasurable  # here, so that listing the names loads no kernels
 
-    found = metric(name)
+    found = METRICS[name]
     missing = comparison.missing()
     lacks = [missing[need] for need in sorted(found.needs) if need in missing]
     if lacks:
@@ -119,11 +119,6 @@ def measure(name: str, comparison: Comparable, *, workers: int = 1, **parameters
     return scores
 
 
-def metric(name: str) -> Metric:
-    """The metric behind a name; an unknown name is answered with the nearest known one."""
-    return METRICS[name]
-
-
 def metrics_of(kind: str) -> tuple[str, ...]:
-    """The names of the metrics that read this kind of release."""
+    """Return the names of the metrics that read this kind of release."""
     return tuple(name for name, found in METRICS.items() if found.reads == kind)

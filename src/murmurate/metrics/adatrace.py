@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.core.score import Better, Score
 from murmurate.core.space import Floats, Integers
-from murmurate.metrics.bootstrap import mean_interval
+from murmurate.metrics.bootstrap import mean_score
 from murmurate.metrics.comparison import Comparison, Lines, NotMeasurable, Side, merge_repeats, to_metres
-from murmurate.metrics.divergence import jensen_shannon
-from murmurate.metrics.patterns import agreement, mine, rank
+from murmurate.metrics.divergence import jensen_shannon, relative_entropy
+from murmurate.metrics.hausdorff import squared_to_polyline
+from murmurate.metrics.patterns import agreement, count_numbers, mine, rank
 
 FAMILY = "adatrace"
+"""Family of these scores in reports."""
 QUERIES = 200
+"""Random circles, as in the published evaluator."""
 QUERY_SANITY_BOUND = 0.01
+"""Counts below this share of all trips are taken as this share, as published."""
 KENDALL_CELLS = 15
+"""Cells per side of the box whose order of popularity is compared, as published."""
 TRIP_CELLS = 6
+"""Cells per side of the box for patterns and for origin-destination pairs, as published."""
 PATTERN_LENGTHS = (2, 8)
+"""Shortest and longest string of cells that is mined, as published."""
 PATTERN_TOP = 100
+"""Most frequent strings that are compared, as published."""
 BUCKETS = 20
+"""Buckets of lengths and diameters, as published."""
 
 
 def adatrace_query(comparison: Comparison, *, queries: int = QUERIES) -> list[Score]:
-    """Mean relative error of the number of trips that touch a random circle, as published and without its bug."""
-    corners = np.column_stack(_corners(comparison))
+    """Measure the mean relative error of the number of trips that touch a random circle, as published and without its bug."""
+    grid = comparison.grid
+    corners = np.column_stack(to_metres(grid, np.array([grid.south, grid.north]), np.array([grid.west, grid.east])))
     extent = corners[1] - corners[0]
     centres = corners[0] + comparison.generator(3).uniform(size=(queries, 2)) * extent
     radius = float(extent.max() / 3)
@@ -37,15 +45,16 @@ def adatrace_query(comparison: Comparison, *, queries: int = QUERIES) -> list[Sc
     for name, as_published in (("adatrace_query", False), ("adatrace_query.as_published", True)):
         counts = [_touched(side.lines, centres, radius, as_published) for side in comparison.sides]
         errors = np.abs(counts[1] - counts[0]) / np.maximum(counts[0], QUERY_SANITY_BOUND * comparison.original.n)
-        low, high = mean_interval(errors)
-        score = _score(name, errors.mean(), "lower", queries, note + bug if as_published else note)
-        scores.append(replace(score, low=low, high=high))
+        scores.append(mean_score(name, errors, family=FAMILY, note=note + bug if as_published else note))
     return scores
 
 
 def adatrace_kendall(comparison: Comparison) -> list[Score]:
-    """Rank agreement of the number of trips per cell, 15 x 15."""
-    original, released = (_trips_per_cell(*strings, KENDALL_CELLS**2) for strings in _strings(comparison, KENDALL_CELLS))
+    """Measure the rank agreement of the number of trips per cell, 15 x 15."""
+    original, released = (
+        count_numbers(cells, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), KENDALL_CELLS**2, by_trip=True)
+        for cells, offsets in _strings(comparison, KENDALL_CELLS)
+    )
     ceiling = kendall(original, original)
     value = kendall(original, released)
     note = f"ties keep it below 1: the originals against themselves give {ceiling:.4f}"
@@ -56,7 +65,7 @@ def adatrace_kendall(comparison: Comparison) -> list[Score]:
 
 
 def adatrace_patterns(comparison: Comparison) -> list[Score]:
-    """F1 and support error of the 100 most frequent strings of 2 to 8 cells, 6 x 6."""
+    """Measure F1 and support error of the 100 most frequent strings of 2 to 8 cells, 6 x 6."""
     shortest, longest = PATTERN_LENGTHS
     found = mine(_strings(comparison, TRIP_CELLS), shortest=shortest, longest=longest, most=PATTERN_TOP)
     if not found.found.all():
@@ -72,29 +81,32 @@ def adatrace_patterns(comparison: Comparison) -> list[Score]:
 
 
 def adatrace_trip(comparison: Comparison) -> list[Score]:
-    """Jensen-Shannon divergence (nats) of origin-destination pairs, 6 x 6 cells."""
+    """Measure the Jensen-Shannon divergence (nats) of origin-destination pairs, 6 x 6 cells."""
     places = TRIP_CELLS**2
-    counts = []
-    for cells, offsets in _strings(comparison, TRIP_CELLS):
-        counts.append(np.bincount(cells[offsets[:-1]] * places + cells[offsets[1:] - 1], minlength=places**2))
+    counts = [
+        np.bincount(cells[offsets[:-1]] * places + cells[offsets[1:] - 1], minlength=places**2)
+        for cells, offsets in _strings(comparison, TRIP_CELLS)
+    ]
     return [_score("adatrace_trip", jensen_shannon(*counts, base=None), "lower", comparison.released.n, unit="nats")]
 
 
 def adatrace_diameter(comparison: Comparison) -> list[Score]:
-    """Jensen-Shannon divergence (nats) of trip diameters in 20 buckets of the originals' range."""
+    """Measure the Jensen-Shannon divergence (nats) of trip diameters in 20 buckets of the originals' range."""
     original, released = (_diameters(*side.lines) for side in comparison.sides)
     return [_score("adatrace_diameter", bucket_divergence(original, released), "lower", len(released), unit="nats")]
 
 
 def adatrace_length(comparison: Comparison) -> list[Score]:
-    """Jensen-Shannon divergence (nats) of trip lengths in 20 buckets of the originals' range."""
+    """Measure the Jensen-Shannon divergence (nats) of trip lengths in 20 buckets of the originals' range."""
     original, released = (side.length_m for side in comparison.sides)
     return [_score("adatrace_length", bucket_divergence(original, released), "lower", len(released), unit="nats")]
 
 
 def bucket_divergence(original: Floats, released: Floats, *, buckets: int = BUCKETS) -> float:
-    """As published: the buckets begin at zero, are (max - min)/20 of the originals wide, and what lies beyond them is
-    lost, so that shares may sum to less than one.
+    """Return the divergence as published, in nats.
+
+    The buckets begin at zero and are (max - min)/20 of the originals wide; what lies beyond them is lost, so that shares may
+    sum to less than one.
 
     >>> bucket_divergence(np.array([0.0, 10.0]), np.array([0.0, 10.0]))
     0.0
@@ -108,16 +120,12 @@ def bucket_divergence(original: Floats, released: Floats, *, buckets: int = BUCK
         bucket = np.searchsorted(edges, values, side="right") - 1
         shares.append(np.bincount(bucket[bucket < buckets], minlength=buckets) / len(values))
     middle = (shares[0] + shares[1]) / 2
-    total = 0.0
-    for share in shares:
-        there = share > 0
-        total += float(np.sum(share[there] * np.log(share[there] / middle[there]))) / 2
-    return max(0.0, total)
+    return max(0.0, sum(relative_entropy(share, middle) for share in shares) / 2)
 
 
 @njit(cache=True, nogil=True)
 def kendall(original: Integers, released: Integers) -> float:
-    """Concordant less reversed pairs over all pairs, counting as the published evaluator does.
+    """Return concordant less reversed pairs over all pairs, counting as the published evaluator does.
 
     A tie of the originals counts for nothing; a tie of the release counts as concordant where the later cell is the
     greater among the originals, and as reversed otherwise.
@@ -137,18 +145,12 @@ def _score(name: str, value: float, better: Better, n: int, note: str = "", *, u
     return Score(name=name, value=float(value), better=better, family=FAMILY, n=n, note=note, unit=unit)
 
 
-def _corners(comparison: Comparison) -> tuple[Floats, Floats]:
-    """X and y of the south-west and the north-east corner of the declared box, in metres."""
-    grid = comparison.grid
-    return to_metres(grid, np.array([grid.south, grid.north]), np.array([grid.west, grid.east]))
-
-
 def _strings(comparison: Comparison, per_side: int) -> list[tuple[Integers, Integers]]:
     return [_cell_strings(side, per_side) for side in comparison.sides]
 
 
 def _cell_strings(side: Side, per_side: int) -> tuple[Integers, Integers]:
-    """Strings over per_side x per_side cells: repeats merged, jumps filled in, a trip within one cell written twice."""
+    """Return strings over per_side x per_side cells: repeats merged, jumps filled in, a trip within one cell written twice."""
     grid = side.grid
     lat, lng = side.degrees
     column = _index((lng - grid.west) / (grid.east - grid.west), per_side)
@@ -159,7 +161,7 @@ def _cell_strings(side: Side, per_side: int) -> tuple[Integers, Integers]:
 
 
 def _index(share: Floats, per_side: int) -> NDArray[np.int64]:
-    """Cells are closed and the first that holds a point takes it, so a point on an edge belongs to the lower cell."""
+    """Return the row or column of each point, -1 outside; cells are closed, so a point on an edge belongs to the lower one."""
     inside = (share >= 0) & (share <= 1)
     at = np.ceil(np.where(inside, share, 0.0) * per_side).astype(np.int64) - 1
     return np.where(inside, np.maximum(at, 0), -1)
@@ -167,7 +169,7 @@ def _index(share: Floats, per_side: int) -> NDArray[np.int64]:
 
 @njit(cache=True, nogil=True)
 def _fill(cells: Integers, offsets: Integers, per_side: int) -> tuple[Integers, Integers]:
-    """Walk diagonally, then straight, through the cells between two that do not touch."""
+    """Fill in the cells between two that do not touch, diagonally first, then straight."""
     total = 0
     for trip in range(len(offsets) - 1):
         total += 2
@@ -201,20 +203,8 @@ def _step(here: int, there: int, per_side: int) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def _trips_per_cell(cells: Integers, offsets: Integers, n: int) -> Integers:
-    count = np.zeros(n, dtype=np.int64)
-    seen = np.full(n, -1, dtype=np.int64)
-    for trip in range(len(offsets) - 1):
-        for at in range(offsets[trip], offsets[trip + 1]):
-            if seen[cells[at]] != trip:
-                seen[cells[at]] = trip
-                count[cells[at]] += 1
-    return count
-
-
-@njit(cache=True, nogil=True)
 def _touched(lines: Lines, centres: Floats, radius: float, as_published: bool) -> Integers:
-    """How many trips come within the radius of each centre."""
+    """Count the trips that come within the radius of each centre."""
     x, y, offsets = lines
     count = np.zeros(len(centres), dtype=np.int64)
     square = radius * radius
@@ -234,30 +224,13 @@ def _touched(lines: Lines, centres: Floats, radius: float, as_published: bool) -
             if repeats:
                 count[circle] += 1
             elif gap_x * gap_x + gap_y * gap_y <= square:
-                count[circle] += _within((cx, cy), x, y, (first, last), square)
+                count[circle] += squared_to_polyline((cx, cy), x, y, (first, last), square) <= square
     return count
 
 
 @njit(cache=True, nogil=True)
-def _within(centre: tuple[float, float], x: Floats, y: Floats, span: tuple[int, int], square: float) -> int:
-    cx, cy = centre
-    first, last = span
-    for k in range(first, last):
-        if (x[k] - cx) ** 2 + (y[k] - cy) ** 2 <= square:
-            return 1
-    for k in range(first, last - 1):
-        ex, ey = x[k + 1] - x[k], y[k + 1] - y[k]
-        length = ex * ex + ey * ey
-        if length > 0:
-            along = min(1.0, max(0.0, ((cx - x[k]) * ex + (cy - y[k]) * ey) / length))
-            if (x[k] + along * ex - cx) ** 2 + (y[k] + along * ey - cy) ** 2 <= square:
-                return 1
-    return 0
-
-
-@njit(cache=True, nogil=True)
 def _diameters(x: Floats, y: Floats, offsets: Integers) -> Floats:
-    """Greatest distance between any two points of each trip."""
+    """Return the greatest distance between any two points of each trip."""
     result = np.zeros(len(offsets) - 1)
     for trip in range(len(offsets) - 1):
         best = 0.0

@@ -1,4 +1,4 @@
-"""Sum, least, greatest, mean and spread of a per-trip measure, each with a bootstrap interval."""
+"""Summarise a per-trip measure by mean, spread, least, greatest and sum, each with a bootstrap interval."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from murmurate.core.score import Better, Score
 from murmurate.core.space import Floats
 
 RESAMPLES = 200
+"""Bootstrap resamples of an interval. Set by hand: enough for the 2.5 % and 97.5 % quantiles at little cost."""
 LEVEL = 0.95
+"""Coverage of every bootstrap interval, as is usual."""
 STATISTICS = ("mean", "sd", "min", "max", "sum")
+"""Parts of a summary of a per-trip measure, in the order of their scores."""
 
 
 def summary(
@@ -26,7 +29,7 @@ def summary(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> list[Score]:
-    """Five scores `name.mean`, `.sd`, `.min`, `.max`, `.sum`; values that are not finite are left out of all.
+    """Return five scores `name.mean`, `.sd`, `.min`, `.max`, `.sum`; values that are not finite are left out of all.
 
     >>> [round(score.value, 3) for score in summary("x", np.array([1.0, 3.0]), unit="m", family="trips")]
     [2.0, 1.0, 1.0, 3.0, 4.0]
@@ -53,7 +56,7 @@ def summary(
 
 
 def interval(values: Floats, *, seed: int = 0, resamples: int = RESAMPLES) -> tuple[Floats, Floats]:
-    """Percentile bootstrap interval (95 %) of mean, sd, min, max and sum of finite values."""
+    """Return the percentile bootstrap interval (95 %) of mean, sd, min, max and sum of finite values."""
     centre = values.mean()  # so that the sum of squares loses no digits
     sums = _resample(values - centre, resamples, np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64 ^ 0xD1B54A32D192ED03))
     n = len(values)
@@ -72,9 +75,15 @@ def interval(values: Floats, *, seed: int = 0, resamples: int = RESAMPLES) -> tu
 
 
 def mean_interval(values: Floats, *, seed: int = 0, resamples: int = RESAMPLES) -> tuple[float, float]:
-    """Percentile bootstrap interval of the mean."""
+    """Return the percentile bootstrap interval of the mean."""
     low, high = interval(np.ascontiguousarray(values, dtype=np.float64), seed=seed, resamples=resamples)
     return float(low[0]), float(high[0])
+
+
+def mean_score(name: str, values: Floats, *, better: Better = "lower", **facts: Any) -> Score:
+    """Return the mean of values as a score, with its bootstrap interval; `facts` are further fields of the score."""
+    low, high = mean_interval(values)
+    return Score(name=name, value=float(values.mean()), low=low, high=high, better=better, n=len(values), **facts)
 
 
 def _statistics(values: Floats) -> Floats:
@@ -83,7 +92,7 @@ def _statistics(values: Floats) -> Floats:
 
 @njit(cache=True)
 def _resample(values: Floats, resamples: int, state: Any) -> Floats:
-    """Sum, sum of squares, least and greatest of each resample; draws by splitmix64, multiplied into range."""
+    """Return sum, sum of squares, least and greatest of each resample; draws by splitmix64, multiplied into range."""
     n = len(values)
     result = np.empty((resamples, 4))
     for draw in range(resamples):
@@ -99,8 +108,5 @@ def _resample(values: Floats, resamples: int, state: Any) -> Floats:
             squares += value * value
             least = min(least, value)
             greatest = max(greatest, value)
-        result[draw, 0] = total
-        result[draw, 1] = squares
-        result[draw, 2] = least
-        result[draw, 3] = greatest
+        result[draw] = (total, squares, least, greatest)
     return result

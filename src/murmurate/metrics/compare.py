@@ -1,4 +1,4 @@
-"""Compare: lay a release and its originals on one grid, refused where they have nothing to compare."""
+"""Lay a release and its originals on one grid, refused where they have nothing to compare."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from murmurate.metrics.comparison import Comparison, Side
 from murmurate.spaces.grid import Grid
 
 DEFAULT_CELL_M = 250.0
-"""Side of a cell, in metres, of the grid laid over the originals where none is given."""
+"""Side of a cell, in metres, of the grid laid over the originals where none is given. Set by hand."""
 BOX_SHARE = 0.99
 """Without a grid, one is laid over the middle 99 % of the originals' points each way: strays would stretch it."""
 
@@ -21,17 +21,22 @@ BOX_SHARE = 0.99
 def compare(
     released: Trips, original: Trips, *, grid: Grid | None = None, pairing: ArrayLike | None = None, seed: int = 0
 ) -> Comparison:
-    """Both sides on one grid, refused where they have nothing to compare."""
-    empty = [Fault(f"the {name} side has no trip") for name, trips in _named(original, released) if not trips.n_trips]
+    """Return both sides on one grid, refused where they have nothing to compare.
+
+    For `grid`, `pairing` and `seed` see `murmurate.evaluate`.
+    """
+    named = {"original": original, "released": released}
+    empty = [Fault(f"the {name} side has no trip") for name, trips in named.items() if not trips.n_trips]
     if empty:
         raise InputError(empty, "evaluate a release that holds trips against the file it came from.")
     if grid is not None and not isinstance(grid, Grid):
         raise ParameterError(f"grid must be a Grid, which metrics count in; got {type(grid).__name__}.")
-    grid = grid or _own_grid(released) or _own_grid(original) or _grid_over(original)
+    own = (trips.space for trips in (released, original) if isinstance(trips.space, Grid))
+    grid = grid or next(own, None) or _grid_over(original)
     sides = Side(original, grid), Side(released, grid)
     outside = [
         Fault(f"no point of the {name} side lies inside {grid.spec()}")
-        for (name, _), side in zip(_named(original, released), sides, strict=True)
+        for name, side in zip(named, sides, strict=True)
         if not (side.cell >= 0).any()
     ]
     if outside:
@@ -39,16 +44,8 @@ def compare(
     return Comparison(*sides, _pairing(pairing, released, original), seed)
 
 
-def _named(original: Trips, released: Trips) -> tuple[tuple[str, Trips], tuple[str, Trips]]:
-    return ("original", original), ("released", released)
-
-
-def _own_grid(trips: Trips) -> Grid | None:
-    return trips.space if isinstance(trips.space, Grid) else None
-
-
 def _grid_over(original: Trips) -> Grid:
-    """For the custodian's eyes only: a grid read from private data is never published."""
+    """Return a grid over the originals, for the custodian only: a grid read from private data is never published."""
     if not original.has_coordinates and original.space is None:
         raise InputError("the trips have cells or links but no space that tells where they are.", "give grid=.")
     lat, lng = Side(original, Grid(-1, -1, 1, 1, 1e5)).degrees

@@ -1,4 +1,4 @@
-"""Two sets of trips laid side by side: what every metric reads, computed once and shared."""
+"""Hold two sets of trips side by side: what every metric reads, computed once and shared."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Lines = tuple[Floats, Floats, Integers]
 
 
 class NotMeasurable(Exception):
-    """These data do not carry what a metric needs; the message is the reason a reader is shown."""
+    """Raised where data do not carry what a metric needs; the message is the reason a reader is shown."""
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One set of trips as the arrays that metrics read."""
+    """Hold one set of trips as the arrays that metrics read."""
 
     trips: Trips
     grid: Grid
@@ -107,9 +107,9 @@ class Side:
 
         An `hour` column has the last word: where visits were merged, it was taken while their durations were known.
         """
-        if "hour" in self.trips.columns:
-            return _most_frequent_hour(np.ascontiguousarray(self.trips.table["hour"].to_numpy()), self.offsets)
-        return _most_frequent_hour(self.point_hour, self.offsets)
+        given = "hour" in self.trips.columns
+        hour = np.ascontiguousarray(self.trips.table["hour"].to_numpy()) if given else self.point_hour
+        return _most_frequent_hour(hour, self.offsets)
 
     @cached_property
     def point_hour(self) -> Integers:
@@ -151,7 +151,7 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A release beside its originals, on one public grid; `pairing[k]` is the original of released trip k."""
+    """Hold a release beside its originals, on one public grid; `pairing[k]` is the original of released trip k."""
 
     original: Side
     released: Side
@@ -184,7 +184,7 @@ class Comparison:
         return known, self.pairing[known]
 
     def missing(self) -> dict[str, str]:
-        """What these data lack among the things metrics ask for, and the reason to give."""
+        """Return what these data lack of what metrics need, each with the sentence that says so."""
         missing: dict[str, str] = {}
         if self.pairing is None:
             missing["pairing"] = "released trips are not paired with originals"
@@ -197,7 +197,7 @@ class Comparison:
 
 
 def merge_repeats(cell: Integers, offsets: Integers) -> tuple[Integers, Integers]:
-    """Strings of cells without consecutive repeats, and the offsets of the trips in them.
+    """Return strings of cells without consecutive repeats, and the offsets of the trips in them.
 
     >>> merge_repeats(np.array([5, 5, 7, 7, 5]), np.array([0, 3, 5]))
     (array([5, 7, 7, 5]), array([0, 2, 4]))
@@ -210,14 +210,14 @@ def merge_repeats(cell: Integers, offsets: Integers) -> tuple[Integers, Integers
 
 
 def to_metres(grid: Grid, lat: Floats, lng: Floats) -> tuple[Floats, Floats]:
-    """Metres east and north of the middle of the grid's box, on one scale for the whole box (x at its middle latitude)."""
+    """Return metres east and north of the middle of the grid's box, on one scale (x at the middle latitude)."""
     lat0, lng0 = (grid.south + grid.north) / 2, (grid.west + grid.east) / 2
     return (lng - lng0) * (METRES_PER_DEGREE * np.cos(np.radians(lat0))), (lat - lat0) * METRES_PER_DEGREE
 
 
 @njit(cache=True, nogil=True)
 def trip_lengths(lat: Floats, lng: Floats, offsets: Integers) -> Floats:
-    """Great-circle metres along each trip."""
+    """Return the great-circle metres along each trip."""
     lengths = np.zeros(len(offsets) - 1)
     for trip in range(len(offsets) - 1):
         for point in range(offsets[trip] + 1, offsets[trip + 1]):

@@ -1,4 +1,4 @@
-"""Where people are: visits of cells, counting and range queries, popular places, how far people roam, time of day."""
+"""Compare where people are: visits of cells, counting and range queries, popular places, radius of gyration, time of day."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ from numba import njit
 
 from murmurate.core.score import Better, Score
 from murmurate.core.space import Floats, Integers
-from murmurate.metrics.bootstrap import mean_interval
-from murmurate.metrics.comparison import Comparison, NotMeasurable, Side
+from murmurate.metrics.bootstrap import mean_score
+from murmurate.metrics.comparison import Comparison, NotMeasurable
 from murmurate.metrics.divergence import jensen_shannon, kullback_leibler, matched_counts
 from murmurate.spaces.sphere import step_m
 
 FAMILY = "density"
+"""Family of these scores in reports."""
 SANITY_BOUND = 0.001
 """Counts below this share of all visits are taken as this share, so that rare places do not rule the mean."""
 TOP = (10, 20, 50, 100)
+"""Numbers of most visited cells that are compared."""
 RANGE_QUERIES = 1_000
+"""Random rectangles. Set by hand."""
 HOT_SHARE = 0.05
-"""Hot spots are this share of the cells visited on either side."""
+"""Hot spots are this share of the cells visited on either side. Set by hand."""
 GYRATION_BINS = 50
+"""Equal bins of radii of gyration up to the greatest, for the divergence. Set by hand."""
 
 
 def visits(comparison: Comparison) -> list[Score]:
-    """How alike the distributions of visits (points) over cells are."""
+    """Compare the distributions of visits (points) over cells."""
     _, original, released = _visits(comparison)
     by_popularity = kullback_leibler(np.sort(original), np.sort(released))
     n, note = len(original), "cells visited on either side; counts of zero set to 0.1 for KL"
@@ -35,17 +39,18 @@ def visits(comparison: Comparison) -> list[Score]:
 
 
 def counting_queries(comparison: Comparison, *, sanity_bound: float = SANITY_BOUND) -> list[Score]:
-    """Mean relative error of "how many visits has this cell" over the cells visited on either side."""
+    """Measure the mean relative error of "how many visits has this cell" over the cells visited on either side."""
     _, original, released = _visits(comparison)
-    errors = _relative_errors(original, released, original.sum(), released.sum(), sanity_bound)
-    return [_mean_error("counting_queries", errors, "the release scaled to as many visits as the originals")]
+    errors = relative_errors(original, released, original.sum(), released.sum(), sanity_bound)
+    note = "the release scaled to as many visits as the originals"
+    return [mean_score("counting_queries", errors, family=FAMILY, note=note)]
 
 
 def range_queries(comparison: Comparison, *, queries: int = RANGE_QUERIES, sanity_bound: float = SANITY_BOUND) -> list[Score]:
-    """Mean relative error of visits counted in random rectangles of cells."""
+    """Measure the mean relative error of visits counted in random rectangles of cells."""
     grid = comparison.grid
     generator = comparison.generator(2)
-    rows, columns = (_spans(size, queries, generator) for size in (grid.rows, grid.columns))
+    rows, columns = (random_spans(size, queries, generator, narrowest=1 / 32) for size in (grid.rows, grid.columns))
     answers = []
     for side in comparison.sides:
         counts = np.bincount(side.cell[side.cell >= 0], minlength=grid.n_cells).reshape(grid.rows, grid.columns)
@@ -56,13 +61,13 @@ def range_queries(comparison: Comparison, *, queries: int = RANGE_QUERIES, sanit
     totals = [int((side.cell >= 0).sum()) for side in comparison.sides]
     if not all(totals):
         raise NotMeasurable("no point of one of the sides lies inside the grid")
-    errors = _relative_errors(answers[0], answers[1], totals[0], totals[1], sanity_bound)
+    errors = relative_errors(answers[0], answers[1], totals[0], totals[1], sanity_bound)
     note = "rectangles of 1/32 to 1/2 of the box each way, drawn by a fixed seed; the release scaled to as many visits"
-    return [_mean_error("range_queries", errors, note)]
+    return [mean_score("range_queries", errors, family=FAMILY, note=note)]
 
 
 def top_places(comparison: Comparison, *, top: tuple[int, ...] = TOP) -> list[Score]:
-    """Share of the n most visited cells that are among the n most visited of the release."""
+    """Measure the share of the n most visited cells that are among the n most visited of the release."""
     labels, original, released = _visits(comparison)
     ranks = [_by_count(labels, counts) for counts in (original, released)]
     scores = []
@@ -74,7 +79,7 @@ def top_places(comparison: Comparison, *, top: tuple[int, ...] = TOP) -> list[Sc
 
 
 def hot_spots(comparison: Comparison, *, share: float = HOT_SHARE) -> list[Score]:
-    """Overlap (Jaccard) of the most visited cells of both sides, and the share of visits they hold."""
+    """Measure the overlap (Jaccard) of the most visited cells of both sides, and the share of visits they hold."""
     labels, original, released = _visits(comparison)
     n = max(1, round(share * len(labels)))
     known, found = (_by_count(labels, counts)[:n] for counts in (original, released))
@@ -89,16 +94,15 @@ def hot_spots(comparison: Comparison, *, share: float = HOT_SHARE) -> list[Score
 
 
 def gyration(comparison: Comparison, *, bins: int = GYRATION_BINS) -> list[Score]:
-    """How alike the radii of gyration of trips are: root mean square distance of a trip's points from their mean."""
+    """Compare the radii of gyration of trips: root mean square distance of a trip's points from their mean."""
     from scipy.stats import wasserstein_distance
 
     original, released = (_gyration(*side.track) for side in comparison.sides)
     edges = np.linspace(0, max(original.max(), released.max(), 1.0), bins + 1)
     counts = [np.histogram(radii, edges)[0] for radii in (original, released)]
     n, note = len(released), f"per trip; {bins} equal bins up to the greatest radius"
-    low, high = mean_interval(released)
     return [
-        Score(name="gyration.released_mean", value=float(released.mean()), low=low, high=high, unit="m", family=FAMILY, n=n),
+        mean_score("gyration.released_mean", released, better="neither", unit="m", family=FAMILY),
         _score("gyration.mean_change", abs(released.mean() - original.mean()), n, note, unit="m"),
         _score("gyration.emd", wasserstein_distance(original, released), n, note, unit="m"),
         _score("gyration.jsd", jensen_shannon(*counts), n, note),
@@ -106,7 +110,7 @@ def gyration(comparison: Comparison, *, bins: int = GYRATION_BINS) -> list[Score
 
 
 def time_of_day(comparison: Comparison) -> list[Score]:
-    """How alike the hours of day of points and of departures are (Jensen-Shannon, base 2)."""
+    """Compare the hours of day of points and of departures (Jensen-Shannon, base 2)."""
     points, departures = [], []
     for side in comparison.sides:
         hour = side.point_hour
@@ -119,43 +123,33 @@ def time_of_day(comparison: Comparison) -> list[Score]:
 
 
 def _visits(comparison: Comparison) -> tuple[Integers, Floats, Floats]:
-    inside = [_inside(side) for side in comparison.sides]
+    inside = [side.cell[side.cell >= 0] for side in comparison.sides]
     if not all(len(cells) for cells in inside):
         raise NotMeasurable("no point of one of the sides lies inside the grid")
     return matched_counts(*inside)
 
 
-def _inside(side: Side) -> Integers:
-    return side.cell[side.cell >= 0]
-
-
 def _by_count(labels: Integers, counts: Floats) -> Integers:
-    """Labels that occur, the most frequent first; the smaller label on a tie."""
+    """Return the labels that occur, the most frequent first; the smaller label on a tie."""
     order = np.lexsort((labels, -counts))
     return labels[order][counts[order] > 0]
 
 
-def _relative_errors(
+def relative_errors(
     original: Floats | Integers, released: Floats | Integers, total: float, released_total: float, sanity_bound: float
 ) -> Floats:
+    """Return |original - released| over original, the release scaled to the same total and small counts raised to the bound."""
     scaled = released * (total / released_total)
     return np.asarray(np.abs(original - scaled) / np.maximum(original, sanity_bound * total))
-
-
-def _mean_error(name: str, errors: Floats, note: str) -> Score:
-    low, high = mean_interval(errors)
-    return Score(
-        name=name, value=float(errors.mean()), low=low, high=high, better="lower", family=FAMILY, n=len(errors), note=note
-    )
 
 
 def _score(name: str, value: float, n: int, note: str, *, better: Better = "lower", unit: str = "") -> Score:
     return Score(name=name, value=float(value), better=better, unit=unit, family=FAMILY, n=n, note=note)
 
 
-def _spans(size: int, queries: int, generator: np.random.Generator) -> tuple[Integers, Integers]:
-    """Half-open ranges of rows or columns, 1/32 to 1/2 of the box wide (log-uniform), at any place inside it."""
-    width = np.exp(generator.uniform(np.log(1 / 32), np.log(1 / 2), queries)) * size
+def random_spans(size: int, queries: int, generator: np.random.Generator, narrowest: float) -> tuple[Integers, Integers]:
+    """Draw half-open ranges of rows or columns, `narrowest` to 1/2 of the box wide (log-uniform), anywhere inside it."""
+    width = np.exp(generator.uniform(np.log(narrowest), np.log(1 / 2), queries)) * size
     width = np.maximum(1, np.rint(width)).astype(np.int64)
     low = np.floor(generator.uniform(0, 1, queries) * (size - width + 1)).astype(np.int64)
     return low, low + width

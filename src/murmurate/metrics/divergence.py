@@ -1,4 +1,4 @@
-"""Distances between distributions, in one place so that every metric means the same by a word."""
+"""Calculate distances between distributions, in one place so that every metric means the same by a word."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ ZERO_COUNT = 0.1
 
 
 def jensen_shannon(one: ArrayLike, other: ArrayLike, *, base: float | None = 2.0) -> float:
-    """Jensen-Shannon divergence of two count vectors; 0 to 1 in base 2, natural logarithm where `base` is None.
+    """Return the Jensen-Shannon divergence of two count vectors; 0 to 1 in base 2, natural logarithm where `base` is None.
 
     >>> jensen_shannon([1, 1, 0], [0, 0, 5])
     1.0
     """
     p, q = shares(one), shares(other)
     middle = (p + q) / 2
-    value = (_relative_entropy(p, middle) + _relative_entropy(q, middle)) / 2
+    value = (relative_entropy(p, middle) + relative_entropy(q, middle)) / 2
     return max(0.0, value / float(np.log(base)) if base else value)
 
 
 def kullback_leibler(reference: ArrayLike, other: ArrayLike, *, zero_count: float = ZERO_COUNT) -> float:
-    """KL(reference || other) in nats, counts of zero set to `zero_count` first.
+    """Return KL(reference || other) in nats, counts of zero set to `zero_count` first.
 
     >>> round(kullback_leibler([8, 2], [5, 5]), 4)
     0.1927
     """
     p, q = (np.asarray(counts, dtype=np.float64) for counts in (reference, other))
     p, q = (shares(np.where(counts == 0, zero_count, counts)) for counts in (p, q))
-    return max(0.0, _relative_entropy(p, q))
+    return max(0.0, relative_entropy(p, q))
 
 
 def total_variation(one: ArrayLike, other: ArrayLike) -> float:
-    """Half the L1 distance of two distributions: the share of mass that differs."""
+    """Return half the L1 distance of two distributions: the share of mass that differs."""
     return float(np.abs(shares(one) - shares(other)).sum() / 2)
 
 
 def shares(counts: ArrayLike) -> Floats:
-    """Counts as probabilities; all zero where there is nothing."""
+    """Return counts as probabilities; all zero where there is nothing."""
     values = np.asarray(counts, dtype=np.float64)
     total = values.sum()
     return values / total if total > 0 else values
 
 
 def matched_counts(one: Integers, other: Integers) -> tuple[Integers, Floats, Floats]:
-    """Labels that occur on either side, in order, and how often each occurs on both.
+    """Return the labels that occur on either side, in order, and how often each occurs on both.
 
     >>> matched_counts(np.array([3, 3, 9]), np.array([9]))
     (array([3, 9]), array([2., 1.]), array([0., 1.]))
@@ -58,6 +58,7 @@ def matched_counts(one: Integers, other: Integers) -> tuple[Integers, Floats, Fl
     return labels, first, second
 
 
-def _relative_entropy(p: Floats, q: Floats) -> float:
+def relative_entropy(p: Floats, q: Floats) -> float:
+    """Return the sum of p log(p / q) over p > 0, in nats."""
     there = p > 0
     return float(np.sum(p[there] * np.log(p[there] / q[there])))

@@ -7,20 +7,21 @@ import numpy as np
 from murmurate import engine
 from murmurate.core.score import Score
 from murmurate.core.space import Floats, Integers
-from murmurate.metrics.bootstrap import mean_interval
+from murmurate.metrics.bootstrap import mean_score
 from murmurate.metrics.comparison import Comparison, NotMeasurable, Side
 from murmurate.metrics.divergence import jensen_shannon, matched_counts, shares, total_variation
 
 FAMILY = "flows"
+"""Family of these scores in reports."""
 SAMPLED = 2_000
 """Trips drawn from each side, per hour (DP-Loc, section 8.4)."""
 
 ZONES = 10
-"""Zones per side of the box for the coarse flow matrix."""
+"""Zones per side of the box for the coarse flow matrix. Set by hand."""
 
 
 def od_emd(comparison: Comparison, *, sampled: int = SAMPLED, workers: int = 1) -> list[Score]:
-    """Earth mover's distance between origin-destination pairs, hour by hour, and its mean over the hours."""
+    """Measure the earth mover's distance between origin-destination pairs, hour by hour, and its mean over the hours."""
     hours = [side.hour for side in comparison.sides]
     ends = [side.ends_xy for side in comparison.sides]
     jobs = []
@@ -36,16 +37,11 @@ def od_emd(comparison: Comparison, *, sampled: int = SAMPLED, workers: int = 1) 
     results = list(engine.map(_hour, jobs, workers=workers if heavy else 1, describe="flows by hour", total=len(jobs)))
     values = np.array([value for _, value, _, _ in results])
     floors = np.array([floor for _, _, floor, _ in results])
-    low, high = mean_interval(values)
-    mean = Score(
-        name="od_emd",
-        value=float(values.mean()),
-        low=low,
-        high=high,
-        better="lower",
+    mean = mean_score(
+        "od_emd",
+        values,
         unit="m",
         family=FAMILY,
-        n=len(values),
         note=f"mean over the hours with trips on both sides; at most {sampled:,} trips drawn from each side an hour"
         + (f"; {alone} hours with trips on one side only are left out" if alone else ""),
     )
@@ -65,25 +61,18 @@ def od_emd(comparison: Comparison, *, sampled: int = SAMPLED, workers: int = 1) 
 
 
 def od_emd_whole(comparison: Comparison, *, sampled: int = SAMPLED) -> list[Score]:
-    """Earth mover's distance between origin-destination pairs, whatever the hour."""
+    """Measure the earth mover's distance between origin-destination pairs, whatever the hour."""
     job = (0, *_draw(comparison.original.ends_xy, comparison.released.ends_xy, sampled, comparison.generator(99)))
     _, value, floor, n = _hour(job)
+    note = f"at most {sampled:,} trips drawn from each side"
     return [
-        Score(
-            name="od_emd_whole",
-            value=value,
-            better="lower",
-            unit="m",
-            family=FAMILY,
-            n=n,
-            note=f"at most {sampled:,} trips drawn from each side",
-        ),
+        Score(name="od_emd_whole", value=value, better="lower", unit="m", family=FAMILY, n=n, note=note),
         Score(name="od_emd_whole.floor", value=floor, better="neither", unit="m", family=FAMILY, n=n),
     ]
 
 
 def od_matrix(comparison: Comparison, *, zones: int = ZONES) -> list[Score]:
-    """Error of the origin-destination matrix, cell by cell and between coarse zones."""
+    """Measure the error of the origin-destination matrix, cell by cell and between coarse zones."""
     scores: list[Score] = []
     for name, per_side in (("od_matrix", None), ("od_matrix.zones", zones)):
         flows = [flow_labels(side, per_side) for side in comparison.sides]
@@ -91,29 +80,21 @@ def od_matrix(comparison: Comparison, *, zones: int = ZONES) -> list[Score]:
             raise NotMeasurable("no trip begins and ends inside the grid on one of the sides")
         _, original, released = matched_counts(*flows)
         p, q = shares(original), shares(released)
-        values = {
-            "total_variation": total_variation(original, released),
-            "jsd": jensen_shannon(original, released),
-            "rmse": float(np.sqrt(np.mean((p - q) ** 2)) * len(flows[0])),
-        }
-        units = {"rmse": "trips"}
+        rmse = float(np.sqrt(np.mean((p - q) ** 2)) * len(flows[0]))
+        note = "pairs of places with a trip on either side; the release scaled to as many trips as the originals"
         scores += [
-            Score(
-                name=f"{name}.{word}",
-                value=value,
-                better="lower",
-                unit=units.get(word, ""),
-                family=FAMILY,
-                n=len(original),
-                note="pairs of places with a trip on either side; the release scaled to as many trips as the originals",
+            Score(name=f"{name}.{word}", value=value, better="lower", unit=unit, family=FAMILY, n=len(original), note=note)
+            for word, value, unit in (
+                ("total_variation", total_variation(original, released), ""),
+                ("jsd", jensen_shannon(original, released), ""),
+                ("rmse", rmse, "trips"),
             )
-            for word, value in values.items()
         ]
     return scores
 
 
 def earth_mover_m(one: Floats, other: Floats) -> float:
-    """Mean cost of the best one-to-one matching; the cost of a pair is the metres between origins plus those between
+    """Return the mean cost of the best one-to-one matching; the cost of a pair is the metres between origins plus those between
     destinations. Rows are x, y of the origin and x, y of the destination.
 
     >>> trip = np.array([[0.0, 0.0, 10.0, 0.0]])
@@ -134,19 +115,19 @@ def earth_mover_m(one: Floats, other: Floats) -> float:
 def _draw(
     original: Floats, released: Floats, sampled: int, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Equal samples of both sides, then two disjoint ones of the originals; the same sets give the same samples."""
+    """Draw equal samples of both sides, then two disjoint ones of the originals; the same sets give the same samples."""
     size = min(len(original), len(released), sampled)
     order = generator.permutation(len(original))
     half = min(size, len(original) // 2)
     halves = original[order[:half]], original[order[half : 2 * half]]
-    if _same(original, released):
+    if same_rows(original, released):
         return original[:0], original[:0], *halves
     other = generator.choice(len(released), size=size, replace=False)
     return original[order[:size]], released[other], *halves
 
 
-def _same(one: Floats, other: Floats) -> bool:
-    """Whether both hold the same rows: then nothing has to move, and no sample may say otherwise."""
+def same_rows(one: Floats, other: Floats) -> bool:
+    """Whether both hold the same rows: then nothing has to move, whatever samples would say."""
     return len(one) == len(other) and bool((one[np.lexsort(one.T)] == other[np.lexsort(other.T)]).all())
 
 
@@ -157,7 +138,7 @@ def _hour(job: tuple[int, Floats, Floats, Floats, Floats]) -> tuple[int, float, 
 
 
 def flow_labels(side: Side, zones: int | None = None) -> Integers:
-    """One label per trip that begins and ends inside the grid: origin and destination in one number."""
+    """Return one label per trip that begins and ends inside the grid: origin and destination in one number."""
     inside = (side.ends[0] >= 0) & (side.ends[1] >= 0)
     origin, destination = (end[inside] for end in side.ends)
     places = side.grid.n_cells

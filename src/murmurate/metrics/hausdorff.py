@@ -1,4 +1,4 @@
-"""Hausdorff distances between trips: every vertex to the other polyline, in both directions, in metres."""
+"""Measure Hausdorff distances between trips: every vertex to the other polyline, in both directions, in metres."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from murmurate.core.space import Floats, Integers
 from murmurate.metrics.comparison import Comparison, Lines
 from murmurate.spaces.sphere import METRES_PER_DEGREE
 
-FAMILY = "trips"
 SAMPLED = 2_000
-"""Released trips that are held against every original."""
+"""Released trips that are held against every original. Set by hand."""
 
 OUTERMOST = 3
-"""Vertices of a trip that are held against bounding boxes; more cost more than they spare."""
+"""Vertices of a trip that are compared with bounding boxes. Set by hand: more cost more than they save."""
 
 Line = tuple[Floats, Floats]
+"""Metres east and north of the vertices of one trip."""
 Span = tuple[int, int]
 """The vertices first:last of a line."""
 
 
 def hausdorff(comparison: Comparison) -> list[Score]:
-    """Distance of each released trip from its original, in a plane local to the original."""
+    """Measure the distance of each released trip from its original, in a plane local to the original."""
     released, original = comparison.paired
     metres = paired(comparison.original.track, original, comparison.released.track, released)
-    return comparison.summarise("hausdorff", metres, unit="m", family=FAMILY)
+    return comparison.summarise("hausdorff", metres, unit="m", family="trips")
 
 
 def hausdorff_nearest(comparison: Comparison, *, sampled: int = SAMPLED) -> list[Score]:
-    """Distance of (at most `sampled`) released trips from whichever original is nearest; needs no pairing."""
+    """Measure the distance of (at most `sampled`) released trips from whichever original is nearest; needs no pairing."""
     n = comparison.released.n
     chosen = np.arange(n)
     if n > sampled:
         chosen = np.sort(comparison.generator(1).choice(n, size=sampled, replace=False))
     metres = nearest(comparison.original.lines, comparison.released.lines, chosen)
     note = f"{len(chosen):,} of {n:,} released trips, drawn by a fixed seed" if len(chosen) < n else ""
-    return comparison.summarise("hausdorff_nearest", metres, unit="m", family=FAMILY, note=note)
+    return comparison.summarise("hausdorff_nearest", metres, unit="m", family="trips", note=note)
 
 
 def nearest(lines: Lines, other: Lines, chosen: Integers) -> Floats:
-    """Least Hausdorff distance from each chosen trip of the other side to any trip of this one; exact.
+    """Return the least Hausdorff distance from each chosen trip of the other side to any trip of this one; exact.
 
     >>> along, ends = np.array([0.0, 10.0]), np.array([0, 2])
     >>> nearest((along, np.zeros(2), ends), (along, np.full(2, 3.0), ends), np.array([0]))
@@ -54,7 +54,7 @@ def nearest(lines: Lines, other: Lines, chosen: Integers) -> Floats:
 
 @njit(cache=True, nogil=True)
 def paired(track: Lines, chosen: Integers, other: Lines, other_chosen: Integers) -> Floats:
-    """Hausdorff metres of each pair of trips in degrees, scaled at the mean latitude of the first of the pair."""
+    """Return the Hausdorff metres of each pair of trips in degrees, scaled at the mean latitude of the first of the pair."""
     lat, lng, offsets = track
     other_lat, other_lng, other_offsets = other
     most = max(np.diff(offsets).max(), np.diff(other_offsets).max())
@@ -63,6 +63,7 @@ def paired(track: Lines, chosen: Integers, other: Lines, other_chosen: Integers)
     for pair in range(len(chosen)):
         first, last = offsets[chosen[pair]], offsets[chosen[pair] + 1]
         other_first, other_last = other_offsets[other_chosen[pair]], other_offsets[other_chosen[pair] + 1]
+        n, other_n = last - first, other_last - other_first
         lat0, lng0 = lat[first:last].mean(), lng[first]
         scale = METRES_PER_DEGREE * math.cos(lat0 * math.pi / 180)
         for k in range(first, last):
@@ -70,26 +71,13 @@ def paired(track: Lines, chosen: Integers, other: Lines, other_chosen: Integers)
         for k in range(other_first, other_last):
             ox[k - other_first] = (other_lng[k] - lng0) * scale
             oy[k - other_first] = (other_lat[k] - lat0) * METRES_PER_DEGREE
-        result[pair] = math.sqrt(_squared((x, y), (0, last - first), (ox, oy), (0, other_last - other_first)))
+        result[pair] = math.sqrt(_squared((x[:n], y[:n]), (x, y), (0, n), (ox, oy), (0, other_n), np.inf))
     return result
 
 
 @njit(cache=True, nogil=True)
-def _squared(line: Line, span: Span, other: Line, other_span: Span) -> float:
-    """Squared Hausdorff distance of two polylines."""
-    x, y = line
-    ox, oy = other
-    worst = 0.0
-    for k in range(*span):
-        worst = max(worst, _squared_to_polyline((x[k], y[k]), ox, oy, other_span, worst))
-    for k in range(*other_span):
-        worst = max(worst, _squared_to_polyline((ox[k], oy[k]), x, y, span, worst))
-    return worst
-
-
-@njit(cache=True, nogil=True)
-def _squared_to_polyline(point: tuple[float, float], x: Floats, y: Floats, span: Span, enough: float) -> float:
-    """Least squared distance from a point to a polyline; stops once it is at most `enough`."""
+def squared_to_polyline(point: tuple[float, float], x: Floats, y: Floats, span: Span, enough: float) -> float:
+    """Return the least squared distance from a point to a polyline; stops once it is at most `enough`."""
     px, py = point
     first, last = span
     east, north = px - x[first], py - y[first]
@@ -109,7 +97,7 @@ def _squared_to_polyline(point: tuple[float, float], x: Floats, y: Floats, span:
 
 @njit(cache=True, nogil=True)
 def _boxes(x: Floats, y: Floats, offsets: Integers) -> Floats:
-    """West, east, south and north of each trip."""
+    """Return west, east, south and north of each trip."""
     boxes = np.empty((4, len(offsets) - 1))
     for trip in range(len(offsets) - 1):
         first, last = offsets[trip], offsets[trip + 1]
@@ -120,7 +108,7 @@ def _boxes(x: Floats, y: Floats, offsets: Integers) -> Floats:
 
 @njit(cache=True, nogil=True)
 def _nearest(lines: Lines, boxes: Floats, other: Lines, chosen: Integers) -> Floats:
-    """Branch and bound on bounding boxes.
+    """Find the nearest trip of each by branch and bound on bounding boxes.
 
     The outermost vertex of one trip lies at least as far from the other trip as the edges of their boxes differ, and every
     vertex at least as far as from the other's box; a trip for which that is more than the best distance so far cannot be
@@ -138,7 +126,7 @@ def _nearest(lines: Lines, boxes: Floats, other: Lines, chosen: Integers) -> Flo
         outward = np.argsort(-((own_x - own_x.mean()) ** 2 + (own_y - own_y.mean()) ** 2))
         outer = (own_x[outward], own_y[outward])
         likely = _bound_by_edges(outer, boxes, bound)
-        best = _squared_outer_first(outer, (other_x, other_y), span, (x, y), (offsets[likely], offsets[likely + 1]), np.inf)
+        best = _squared(outer, (other_x, other_y), span, (x, y), (offsets[likely], offsets[likely + 1]), np.inf)
         bound[likely] = np.inf
         least = math.sqrt(_bound_by_vertices(outer, boxes, bound, best))
         for share in (0.125, 0.5, 1.0):
@@ -146,7 +134,7 @@ def _nearest(lines: Lines, boxes: Floats, other: Lines, chosen: Integers) -> Flo
             for trip in range(n):
                 if bound[trip] < best and bound[trip] <= reach:
                     candidate = (offsets[trip], offsets[trip + 1])
-                    best = min(best, _squared_outer_first(outer, (other_x, other_y), span, (x, y), candidate, best))
+                    best = min(best, _squared(outer, (other_x, other_y), span, (x, y), candidate, best))
                     bound[trip] = np.inf
         result[k] = math.sqrt(best)
     return result
@@ -154,7 +142,7 @@ def _nearest(lines: Lines, boxes: Floats, other: Lines, chosen: Integers) -> Flo
 
 @njit(cache=True, nogil=True)
 def _bound_by_edges(outer: Line, boxes: Floats, bound: Floats) -> int:
-    """Squared distance below which no trip with such a box can be, for each box; and which is least."""
+    """Fill in the squared distance below which no trip with such a box can be, for each box; return which is least."""
     x, y = outer
     west, east, south, north = x.min(), x.max(), y.min(), y.max()
     likely = 0
@@ -168,7 +156,7 @@ def _bound_by_edges(outer: Line, boxes: Floats, bound: Floats) -> int:
 
 @njit(cache=True, nogil=True)
 def _bound_by_vertices(outer: Line, boxes: Floats, bound: Floats, best: float) -> float:
-    """The bounds that are below `best` raised to the distance of outer vertices from the box; the least of them."""
+    """Raise the bounds below `best` to the distance of outer vertices from the box; return the least of them."""
     x, y = outer
     least = best
     for trip in range(boxes.shape[1]):
@@ -183,17 +171,17 @@ def _bound_by_vertices(outer: Line, boxes: Floats, bound: Floats, best: float) -
 
 
 @njit(cache=True, nogil=True)
-def _squared_outer_first(  # noqa: PLR0917
+def _squared(  # noqa: PLR0917
     outer: Line, line: Line, span: Span, other: Line, other_span: Span, limit: float
 ) -> float:
-    """As `_squared`, the vertices of the first line in the order `outer`; infinity once it is known to reach `limit`."""
+    """Return the squared Hausdorff distance, vertices of `line` in the order `outer`; infinity once it reaches `limit`."""
     worst = 0.0
     for k in range(len(outer[0])):
-        worst = max(worst, _squared_to_polyline((outer[0][k], outer[1][k]), other[0], other[1], other_span, worst))
+        worst = max(worst, squared_to_polyline((outer[0][k], outer[1][k]), other[0], other[1], other_span, worst))
         if worst >= limit:
             return np.inf
     for k in range(*other_span):
-        worst = max(worst, _squared_to_polyline((other[0][k], other[1][k]), line[0], line[1], span, worst))
+        worst = max(worst, squared_to_polyline((other[0][k], other[1][k]), line[0], line[1], span, worst))
         if worst >= limit:
             return np.inf
     return worst

@@ -1,4 +1,4 @@
-"""Networks: how much of an aggregated mobility network is left in a release, relative to the original."""
+"""Compare an aggregated mobility network with the original: roads, traffic, hours, connectivity and speeds."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from murmurate.spaces.drives import Drives
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
 
-FAMILY = "networks"
 BUSIEST = 1_000
+"""Busiest original links whose counts are compared one by one. Set by hand."""
 TOP = (100, 1_000)
+"""Numbers of busiest links that are looked for among the busiest of the release."""
 
 
 @dataclass(frozen=True)
 class Networks(Pair):
-    """Counts of links on both sides, of one network."""
+    """Hold counts of links on both sides, of one network."""
 
     released: LinkFlows
     original: LinkFlows
@@ -59,7 +60,7 @@ def compare_networks(released: LinkFlows, original: LinkFlows, *, busiest: int =
 
 
 def network_length(both: Networks) -> list[Score]:
-    """Length of the used network over the original's, and the shares that were lost and invented."""
+    """Measure the length of the used network over the original's, and the shares that were lost and invented."""
     released, original = both.released, both.original
     length = original.network.length_m
     mine, theirs = released.totals > 0, original.totals > 0
@@ -82,7 +83,7 @@ def network_length(both: Networks) -> list[Score]:
 
 
 def network_links(both: Networks, *, busiest: int = BUSIEST) -> list[Score]:
-    """Correlation of link counts on the originals' busiest links, and how many of the top links stay on top."""
+    """Measure the correlation of link counts on the originals' busiest links, and how many of the top links stay on top."""
     released, original = both.released, both.original
     truth, found = original.totals, released.totals
     top = _busiest(truth, busiest)
@@ -105,7 +106,7 @@ def network_links(both: Networks, *, busiest: int = BUSIEST) -> list[Score]:
 
 
 def network_counts(both: Networks) -> list[Score]:
-    """Wasserstein distance of the counts of used links, over their original mean."""
+    """Measure the Wasserstein distance of the counts of used links, over their original mean."""
     truth, found = both.original.totals, both.released.totals
     mean = float(truth[truth > 0].mean())
     away = _wasserstein(found[found > 0], truth[truth > 0]) / mean if (found > 0).any() else 1.0
@@ -113,7 +114,7 @@ def network_counts(both: Networks) -> list[Score]:
 
 
 def network_classes(both: Networks) -> list[Score]:
-    """Wasserstein distance of the road class of traffic."""
+    """Measure the Wasserstein distance of the road class of traffic."""
     classes = np.arange(1, 6)
     found, truth = (
         np.bincount(side.network.road_class.astype(np.int64), weights=side.totals, minlength=6)[1:6].astype(np.float64)
@@ -124,7 +125,7 @@ def network_classes(both: Networks) -> list[Score]:
 
 
 def network_hours(both: Networks, *, busiest: int = BUSIEST) -> list[Score]:
-    """The city's hourly profile (total variation), and counts of links by hour."""
+    """Compare the city's hourly profile (total variation), and counts of links by hour."""
     released, original = both.released, both.original
     truth, found = original.by_hour, released.by_hour
     top = _busiest(original.totals, busiest)
@@ -140,14 +141,14 @@ def network_hours(both: Networks, *, busiest: int = BUSIEST) -> list[Score]:
 
 
 def network_connectivity(both: Networks) -> list[Score]:
-    """Share of the used network's length in its largest connected part, relative to the original's share."""
+    """Measure the share of the used network's length in its largest connected part, relative to the original's share."""
     released, original = both.released, both.original
     mine, theirs = (_largest_share(side) for side in (released, original))
     return [_score("network_connectivity.ratio", mine / theirs, "higher", note="1 is the original; may exceed it")]
 
 
 def network_speeds(both: Networks) -> list[Score]:
-    """Median relative error of the mean speed on links where both sides have one; nothing where none is released."""
+    """Measure the median relative error of the mean speed on links where both sides have one."""
     released, original = both.released, both.original
     mine, theirs = (side.link_table()["observed_kmh"].to_numpy() for side in (released, original))
     known = np.isfinite(mine) & np.isfinite(theirs) & (theirs > 0)
@@ -158,7 +159,7 @@ def network_speeds(both: Networks) -> list[Score]:
 
 
 def ends_moved(network: RoadNetwork, true_link: Integers, new_link: Integers) -> list[Score]:
-    """Share of trip ends that stand on another street than before, and how far the moved ones moved."""
+    """Measure the share of trip ends that stand on another street than before, and how far the moved ones moved."""
     if not len(true_link):
         return []
     same = (true_link == new_link) | (network.twin[true_link] == new_link)
@@ -175,7 +176,7 @@ def ends_moved(network: RoadNetwork, true_link: Integers, new_link: Integers) ->
 
 
 def single_ends(released: LinkFlows, drives: Drives) -> list[Score]:
-    """Of the trip ends on a link that nobody else drove in that hour, the share the release still shows with a count of one."""
+    """Measure the share of trip ends on a link alone in its hour, and how many of these are released with a count of one."""
     by_day = "day" in released.table.columns
     n = drives.network.n_links
     hours = drives.hour + (24 * drives.day if by_day else 0)
@@ -195,11 +196,11 @@ def single_ends(released: LinkFlows, drives: Drives) -> list[Score]:
 
 
 def _score(name: str, value: float, better: Better, *, unit: str = "", n: int | None = None, note: str = "") -> Score:
-    return Score(name=name, value=float(value), better=better, unit=unit, n=n, note=note, family=FAMILY)
+    return Score(name=name, value=float(value), better=better, unit=unit, n=n, note=note, family="networks")
 
 
 def _busiest(counts: Floats, n: int) -> Integers:
-    """The links with the highest counts, never one without traffic."""
+    """Return the links with the highest counts, never one without traffic."""
     order = np.argsort(-counts, kind="stable")[:n]
     return order[counts[order] > 0]
 

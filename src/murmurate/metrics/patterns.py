@@ -1,4 +1,4 @@
-"""Frequent patterns: the most frequent contiguous strings of cells, exact, by hashing."""
+"""Compare the most frequent contiguous strings of cells, exact, by hashing."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from murmurate.core.score import Score
 from murmurate.core.space import Floats, Integers
 from murmurate.metrics.comparison import Comparison, NotMeasurable
 
-FAMILY = "patterns"
 TOP = (10, 20, 50, 100)
+"""Numbers of most frequent patterns that are compared."""
 
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """Strings of cells found on two sides, and how often each occurs there."""
+    """Hold strings of cells found on two sides, and how often each occurs there."""
 
     cells: Integers
     """One row a pattern, filled up with -1."""
@@ -29,17 +29,17 @@ class Patterns:
 
 
 def patterns(comparison: Comparison) -> list[Score]:
-    """Strings of 2 to 4 cells, by occurrence."""
+    """Compare strings of 2 to 4 cells, by occurrence."""
     return top_patterns(comparison, "patterns", shortest=2, longest=4)
 
 
 def patterns_with_single(comparison: Comparison) -> list[Score]:
-    """Strings of 1 to 4 cells, by occurrence."""
+    """Compare strings of 1 to 4 cells, by occurrence."""
     return top_patterns(comparison, "patterns_with_single", shortest=1, longest=4)
 
 
 def patterns_by_trip(comparison: Comparison) -> list[Score]:
-    """Strings of 2 to 4 cells, by the number of trips that have them."""
+    """Compare strings of 2 to 4 cells, by the number of trips that have them."""
     return top_patterns(comparison, "patterns_by_trip", shortest=2, longest=4, by_trip=True)
 
 
@@ -52,7 +52,7 @@ def top_patterns(
     by_trip: bool = False,
     top: tuple[int, ...] = TOP,
 ) -> list[Score]:
-    """True-positive ratio, F1 and support error of the K most frequent patterns."""
+    """Measure true-positive ratio, F1 and support error of the K most frequent patterns."""
     strings = [side.merged for side in comparison.sides]
     found = mine(strings, shortest=shortest, longest=longest, by_trip=by_trip, most=max(top))
     if not found.found.all():
@@ -62,13 +62,12 @@ def top_patterns(
     scores: list[Score] = []
     for k in top:
         values = agreement(ranks[0][:k], ranks[1][:k], support)
-        better = {"true_positives": "higher", "f1": "higher", "support_error": "lower"}
         scores += [
             Score(
                 name=f"{name}.{word}_{k}",
                 value=value,
-                better="higher" if better[word] == "higher" else "lower",
-                family=FAMILY,
+                better="lower" if word == "support_error" else "higher",
+                family="patterns",
                 n=min(k, int(found.found[0])),
                 note=f"strings of {shortest} to {longest} cells, {'trips that have them' if by_trip else 'occurrences'}",
             )
@@ -77,10 +76,10 @@ def top_patterns(
     return scores
 
 
-def agreement(known: Integers, told: Integers, support: Floats) -> dict[str, float]:
-    """How well the most frequent patterns of the second side tell those of the first."""
-    hits = len(np.intersect1d(known, told))
-    precision, recall = hits / len(told), hits / len(known)
+def agreement(known: Integers, found: Integers, support: Floats) -> dict[str, float]:
+    """Compare the most frequent patterns of the second side with those of the first."""
+    hits = len(np.intersect1d(known, found))
+    precision, recall = hits / len(found), hits / len(known)
     return {
         "true_positives": hits / len(known),
         "f1": 2 * precision * recall / (precision + recall) if hits else 0.0,
@@ -89,7 +88,7 @@ def agreement(known: Integers, told: Integers, support: Floats) -> dict[str, flo
 
 
 def rank(found: Patterns, side: int, most: int = 100) -> Integers:
-    """Positions of the `most` frequent patterns of one side in order; on a tie the shorter, then by its cells."""
+    """Return the positions of the `most` frequent patterns of one side in order; on a tie the shorter, then by its cells."""
     candidates = np.flatnonzero(_at_least_kth(found.counts[side], most))
     cells = found.cells[candidates]
     order = np.lexsort((*cells.T[::-1], (cells >= 0).sum(axis=1), -found.counts[side, candidates]))
@@ -99,7 +98,7 @@ def rank(found: Patterns, side: int, most: int = 100) -> Integers:
 def mine(
     strings: list[tuple[Integers, Integers]], *, shortest: int = 2, longest: int = 4, by_trip: bool = False, most: int = 100
 ) -> Patterns:
-    """Patterns that are among the `most` frequent of any side, exactly, with their counts on every side.
+    """Find the patterns that are among the `most` frequent of any side, exactly, with their counts on every side.
 
     A string is cut where its trip leaves the grid (-1). Each side is (cells, offsets).
 
@@ -123,7 +122,7 @@ def mine(
         count = np.zeros((len(strings), n), dtype=np.int64)
         for side in range(len(strings)):
             part = slice(borders[side], borders[side + 1])
-            count[side] = _count(identity[part], trip[part], n, by_trip)
+            count[side] = count_numbers(identity[part], trip[part], n, by_trip)
         found += (count > 0).sum(axis=1)
         keep = np.flatnonzero(np.any([_at_least_kth(row, most) for row in count], axis=0))
         table = np.full((len(keep), longest), -1, dtype=np.int64)
@@ -134,7 +133,7 @@ def mine(
 
 
 def _at_least_kth(count: Integers, k: int) -> NDArray[np.bool_]:
-    """Which occur at least as often as the k-th most frequent; ties at the border are all kept."""
+    """Return which occur at least as often as the k-th most frequent; ties at the border are all kept."""
     if len(count) <= k:
         return np.asarray(count > 0)
     return np.asarray(count >= max(1, int(np.partition(count, len(count) - k)[len(count) - k])))
@@ -149,7 +148,7 @@ def _ends(offsets: list[Integers]) -> Integers:
 
 @njit(cache=True, nogil=True)
 def number_keys(keys: Integers) -> tuple[Integers, int]:
-    """0, 1, 2, ... for each different key in the order of appearance (-1 stays -1), and how many there are."""
+    """Return 0, 1, 2, ... for each different key in the order of appearance (-1 stays -1), and how many there are."""
     size = 1024
     while size < 2 * len(keys):
         size *= 2
@@ -176,7 +175,7 @@ def number_keys(keys: Integers) -> tuple[Integers, int]:
 
 @njit(cache=True, nogil=True)
 def _extend(identity: Integers, symbols: Integers, trip: Integers, size: int) -> Integers:
-    """Both numbers are below 2^31, so a pair of them is one exact 62-bit key."""
+    """Return the key of each string one cell longer; both numbers are below 2^31, so a pair is one exact 62-bit key."""
     keys = np.full(len(identity), -1, dtype=np.int64)
     for at in range(len(identity) - size + 1):
         last = at + size - 1
@@ -186,7 +185,8 @@ def _extend(identity: Integers, symbols: Integers, trip: Integers, size: int) ->
 
 
 @njit(cache=True, nogil=True)
-def _count(identity: Integers, trip: Integers, n: int, by_trip: bool) -> Integers:
+def count_numbers(identity: Integers, trip: Integers, n: int, by_trip: bool) -> Integers:
+    """Count how often each number occurs, or in how many trips."""
     count = np.zeros(n, dtype=np.int64)
     seen = np.full(n, -1, dtype=np.int64)
     for at in range(len(identity)):
@@ -199,7 +199,7 @@ def _count(identity: Integers, trip: Integers, n: int, by_trip: bool) -> Integer
 
 @njit(cache=True, nogil=True)
 def _first(identity: Integers, n: int) -> Integers:
-    """Where each number appears first."""
+    """Return where each number appears first."""
     first = np.full(n, -1, dtype=np.int64)
     for at in range(len(identity)):
         if identity[at] >= 0 and first[identity[at]] < 0:

@@ -1,4 +1,4 @@
-"""Questions an analyst would ask of the data: how many trips go from one region to another (Cormode et al. 2013)."""
+"""Compare counts of trips from one region to another (Cormode et al. 2013)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from numba import njit
 
 from murmurate.core.score import Score
 from murmurate.core.space import Integers
-from murmurate.metrics.bootstrap import mean_interval
+from murmurate.metrics.bootstrap import mean_score
 from murmurate.metrics.comparison import Comparison, NotMeasurable
+from murmurate.metrics.density import random_spans, relative_errors
 
-FAMILY = "queries"
 OD_QUERIES = 1_000
+"""Random pairs of rectangles. Set by hand."""
 SANITY_BOUND = 0.001
 """Counts below this share of all trips are taken as this share, so that empty pairs of regions do not rule the mean."""
 
 
 def od_queries(comparison: Comparison, *, queries: int = OD_QUERIES, sanity_bound: float = SANITY_BOUND) -> list[Score]:
-    """Relative error of "how many trips go from this rectangle to that one"; rectangles of the box, by a fixed seed."""
+    """Measure the relative error of "how many trips go from this rectangle to that one", for random rectangles."""
     grid = comparison.grid
     generator = comparison.generator(5)
     boxes = _rectangles(grid.rows, grid.columns, 2 * queries, generator).reshape(queries, 8)
@@ -30,39 +31,23 @@ def od_queries(comparison: Comparison, *, queries: int = OD_QUERIES, sanity_boun
         ends = [np.divmod(cell[inside], grid.columns) for cell in (start, end)]
         answers.append(_between(np.column_stack([ends[0][0], ends[0][1], ends[1][0], ends[1][1]]), boxes))
         totals.append(int(inside.sum()))
-    scaled = answers[1] * (totals[0] / totals[1])
-    errors = np.abs(answers[0] - scaled) / np.maximum(answers[0], sanity_bound * totals[0])
-    low, high = mean_interval(errors)
+    errors = relative_errors(answers[0], answers[1], totals[0], totals[1], sanity_bound)
     note = "pairs of rectangles of 1/8 to 1/2 of the box each way; the release scaled to as many trips"
     return [
-        Score(
-            name="od_queries",
-            value=float(errors.mean()),
-            low=low,
-            high=high,
-            better="lower",
-            family=FAMILY,
-            n=queries,
-            note=note,
-        ),
-        Score(name="od_queries.median", value=float(np.median(errors)), better="lower", family=FAMILY, n=queries, note=note),
+        mean_score("od_queries", errors, family="queries", note=note),
+        Score(name="od_queries.median", value=float(np.median(errors)), better="lower", family="queries", n=queries, note=note),
     ]
 
 
 def _rectangles(rows: int, columns: int, n: int, generator: np.random.Generator) -> Integers:
-    """[n, 4]: first and last row and column (half-open) of random rectangles, log-uniform in their sides."""
-    parts = []
-    for size in (rows, columns):
-        width = np.exp(generator.uniform(np.log(1 / 8), np.log(1 / 2), n)) * size
-        width = np.maximum(1, np.rint(width)).astype(np.int64)
-        low = np.floor(generator.uniform(0, 1, n) * (size - width + 1)).astype(np.int64)
-        parts += [low, low + width]
-    return np.column_stack(parts)
+    """Draw [n, 4]: first and last row and column (half-open) of random rectangles, log-uniform in their sides."""
+    spans = [random_spans(size, n, generator, narrowest=1 / 8) for size in (rows, columns)]
+    return np.column_stack([*spans[0], *spans[1]])
 
 
 @njit(cache=True, nogil=True)
 def _between(ends: Integers, boxes: Integers) -> Integers:
-    """How many (row, column, row, column) of starts and ends lie in each pair of rectangles."""
+    """Count how many (row, column, row, column) of starts and ends lie in each pair of rectangles."""
     counts = np.zeros(len(boxes), dtype=np.int64)
     for q in range(len(boxes)):
         for k in range(len(ends)):

@@ -11,24 +11,28 @@ from numpy.typing import NDArray
 
 from murmurate.core.score import Better, Score
 from murmurate.core.space import Floats
-from murmurate.core.trips import Trips
 from murmurate.metrics.comparison import Comparison, NotMeasurable
+from murmurate.metrics.divergence import relative_entropy, shares, total_variation
 from murmurate.profiles.aggregate import MOST_PLACES, Aggregate
-from murmurate.profiles.days import STEPS, DailyTraces, daily_traces
+from murmurate.profiles.days import STEPS, daily_traces
 from murmurate.profiles.mobility import profiles_of_rows
 from murmurate.profiles.similarity import semantic_visits
-from murmurate.spaces.grid import Grid
 
 Places = NDArray[np.int32]
+"""Cell of each step [day, step]."""
 
 SETS = 10
-"""Released sets drawn, each as large as the originals."""
+"""Released sets drawn, each as large as the originals. Set by hand."""
 TOP = (10, 20, 30, 40, 50)
+"""Numbers of most visited places that are compared, as in the paper."""
 SMOOTHING = 0.05
+"""Share of uniform moves mixed into an aggregate. Set by hand, as for the attack `localise`."""
 ALLOCATIONS = (("place1", 0, 0), ("place2", 1, 1), ("place3", 2, 2), ("top2", 0, 1), ("top3", 0, 2))
 """Places by the time spent there: one by one, and the first two and three together."""
-_MOST_PEOPLE = 1000
-"""Beyond, people are drawn at random: pairs grow with the square."""
+_MAX_PEOPLE = 1000
+"""Most people that are compared; beyond, they are drawn at random, since pairs grow with the square. Set by hand."""
+_BASELINES = ". Beside: "
+"""What separates a note from the baselines in it."""
 
 
 def day_visits(comparison: Comparison) -> list[Score]:
@@ -120,70 +124,65 @@ def day_semantics(comparison: Comparison) -> list[Score]:
 
 
 def visit_divergence(real: Floats, made: Floats) -> float:
-    """Kullback-Leibler divergence of visits sorted by popularity; an empty place counts 0.1 visits, as in the paper.
+    """Return the Kullback-Leibler divergence of visits sorted by popularity; an empty place counts 0.1 visits, as in the paper.
 
     >>> round(visit_divergence(np.array([8.0, 2.0, 0.0]), np.array([0.0, 8.0, 2.0])), 6)
     0.0
     """
-    one, two = (np.sort(np.where(part > 0, part, 0.1)) for part in (real, made))
-    one, two = one / one.sum(), two / two.sum()
-    return float((one * np.log(one / two)).sum())
+    return relative_entropy(*(shares(np.sort(np.where(part > 0, part, 0.1))) for part in (real, made)))
 
 
 def visit_relative_error(real: Floats, made: Floats) -> float:
-    """Mean error of sorted visits over visits, with a floor of a thousandth of all."""
+    """Return the mean error of sorted visits over visits, with a floor of a thousandth of all."""
     one, two = np.sort(real), np.sort(made)
     return float((np.abs(one - two) / np.maximum(one, 0.001 * one.sum())).mean())
 
 
 def top_distance(real: Floats, made: Floats, size: int = 50) -> float:
-    """Total variation between the shares of visits of the `size` most visited places."""
+    """Return the total variation between the shares of visits of the `size` most visited places."""
     one, two = (np.sort(part)[::-1][:size] for part in (real, made))
-    return float(np.abs(one / one.sum() - two / two.sum()).sum() / 2)
+    return total_variation(one, two)
 
 
 def top_coverage(real: Floats, made: Floats, size: int) -> float:
-    """Share of the most visited places that are among the most visited of both."""
+    """Return the share of the most visited places that are among the most visited of both."""
     one, two = (set(np.argsort(-part, kind="stable")[:size].tolist()) for part in (real, made))
     return len(one & two) / size
 
 
 def time_allocation(place: Places, first: int, last: int | None = None) -> Floats:
-    """The share of the day everybody spends at their places of rank `first` (0 is the main one) to `last`, sorted."""
+    """Return the share of the day everybody spends at their places of rank `first` (0 is the main one) to `last`, sorted."""
     end = first + 1 if last is None else last + 1
     shares = [np.sort(np.unique(day, return_counts=True)[1])[::-1][first:end].sum() / len(day) for day in place]
     return np.sort(np.array(shares))
 
 
 def allocation_divergence(real: Floats, made: Floats) -> float:
-    """Divergence of two sorted allocations, each made a distribution over people; zeros count a tenth of a step."""
+    """Return the divergence of two sorted allocations, each made a distribution over people; zeros count a tenth of a step."""
     if len(made) != len(real):
         made = np.quantile(made, np.linspace(0, 1, len(real)))
-    one, two = (np.maximum(part, 0.1 / STEPS) for part in (real, made))
-    one, two = one / one.sum(), two / two.sum()
-    return float((one * np.log(one / two)).sum())
+    return relative_entropy(*(shares(np.maximum(part, 0.1 / STEPS)) for part in (real, made)))
 
 
 def move_similarity(one: Aggregate, two: Aggregate) -> float:
-    """Expected overlap of the next place, from places as the first population visits them."""
+    """Return the expected overlap of the next place, from places as the first population visits them."""
     return float(one.visits @ np.minimum(one.steps, two.steps).sum(axis=1))
 
 
 def visit_similarity(one: Aggregate, two: Aggregate) -> float:
-    """Overlap of the two visiting distributions, by place."""
-    first, second = one.visited / one.visited.sum(), two.visited / two.visited.sum()
-    return float(np.minimum(first, second).sum())
+    """Return the overlap of the two visiting distributions, by place."""
+    return float(np.minimum(shares(one.visited), shares(two.visited)).sum())
 
 
 def pair_similarities(place: Places, n_places: int) -> Floats:
-    """Semantic similarity of all ordered pairs of different days."""
+    """Return the semantic similarity of all ordered pairs of different days."""
     profiles = profiles_of_rows(place, np.arange(len(place) + 1), n_places)
     all_pairs = semantic_visits(profiles, profiles)
     return all_pairs[~np.eye(len(place), dtype=bool)]
 
 
 def _evenly(place: Places, first: int, last: int) -> Floats:
-    """The paper's uniform baseline: everybody spends the same time at each of the places they visit."""
+    """Return the paper's uniform baseline: everybody spends the same time at each of the places they visit."""
     n = np.array([len(np.unique(day)) for day in place])
     return np.sort(np.clip(n - first, 0, last + 1 - first) / n)
 
@@ -192,23 +191,23 @@ def _evenly(place: Places, first: int, last: int) -> Floats:
 
 
 def day_sets(comparison: Comparison) -> tuple[Places, Places | None, list[Places]]:
-    """One day of each original person, another of those who have one, and sets of released days as large."""
+    """Return one day of each original person, another of those who have one, and sets of released days as large."""
     if not (comparison.original.trips.has_coordinates and comparison.released.trips.has_coordinates):
         raise NotMeasurable("days need coordinates on both sides")
     missing = comparison.missing()
     if "time" in missing:
         raise NotMeasurable(missing["time"])
     generator = comparison.generator(70)
-    original = _traces(comparison.original.trips, comparison.grid)
-    released = _traces(comparison.released.trips, comparison.grid)
+    grid = comparison.grid
+    original, released = (daily_traces(side.trips, grid, grid.n_cells) for side in comparison.sides)
     first, second = original.nth_days(0), original.nth_days(1)
     if first.n_days < 4 or released.n_days < 4:
         raise NotMeasurable(
             f"whole days are compared, at least 4 a side; the originals have {first.n_days:,} people with one, the release "
             f"{released.n_days:,} days"
         )
-    if first.n_days > _MOST_PEOPLE:
-        chosen = np.sort(generator.permutation(first.n_days)[:_MOST_PEOPLE])
+    if first.n_days > _MAX_PEOPLE:
+        chosen = np.sort(generator.permutation(first.n_days)[:_MAX_PEOPLE])
         second = second.take(np.isin(second.person, first.person[chosen]))
         first = first.take(chosen)
     size = min(first.n_days, released.n_days)
@@ -218,14 +217,10 @@ def day_sets(comparison: Comparison) -> tuple[Places, Places | None, list[Places
 
 
 def beside(score: Score) -> dict[str, float]:
-    """The baselines that stand beside a score of days, read back from its note."""
-    _, found, text = score.note.partition(_BESIDE)
+    """Read the baselines of a score of days back from its note."""
+    _, found, text = score.note.partition(_BASELINES)
     parts = (part.rpartition(" ") for part in text.rstrip(".").split("; ")) if found else ()
     return {what: float(value) for what, _, value in parts}
-
-
-def _traces(trips: Trips, grid: Grid) -> DailyTraces:
-    return daily_traces(trips, grid, grid.n_cells)
 
 
 def _score(  # noqa: PLR0917
@@ -241,8 +236,5 @@ def _score(  # noqa: PLR0917
         better=better,
         family="days",
         n=n,
-        note=f"{note}{_BESIDE}{baseline_words}." if baseline_words else f"{note}.",
+        note=f"{note}{_BASELINES}{baseline_words}." if baseline_words else f"{note}.",
     )
-
-
-_BESIDE = ". Beside: "

@@ -1,4 +1,4 @@
-"""Single trips: length, duration, speed, where points and centroids went, and how long trips are by hour."""
+"""Compare single trips: length, duration, speed, displacement of points and centroids, and cells per trip by hour."""
 
 from __future__ import annotations
 
@@ -9,52 +9,53 @@ from numba import njit
 
 from murmurate.core.score import Score
 from murmurate.core.space import Floats, Integers
-from murmurate.metrics.bootstrap import mean_interval
+from murmurate.metrics.bootstrap import mean_score
 from murmurate.metrics.comparison import Comparison, Lines, NotMeasurable, Side
 from murmurate.metrics.divergence import jensen_shannon
 from murmurate.spaces.sphere import great_circle_m, step_m
 
 FAMILY = "trips"
+"""Family of these scores in reports."""
 
 
 def length(comparison: Comparison) -> list[Score]:
-    """Mean length on both sides and how far apart the two distributions are."""
+    """Compare the lengths of trips: mean on both sides, and distance of the distributions."""
     return _distributions(comparison, "length", lambda side: side.length_m, "m")
 
 
 def duration(comparison: Comparison) -> list[Score]:
-    """Mean duration on both sides and how far apart the two distributions are."""
+    """Compare the durations of trips: mean on both sides, and distance of the distributions."""
     return _distributions(comparison, "duration", lambda side: side.duration_s, "s")
 
 
 def speed(comparison: Comparison) -> list[Score]:
-    """Mean speed on both sides and how far apart the two distributions are."""
+    """Compare the speeds of trips: mean on both sides, and distance of the distributions."""
     return _distributions(comparison, "speed", lambda side: side.speed_kmh, "km/h")
 
 
 def length_change(comparison: Comparison) -> list[Score]:
-    """How the length of each trip changed against its original."""
+    """Measure how the length of each trip changed against its original."""
     return _changes(comparison, "length_change", lambda side: side.length_m, "m")
 
 
 def duration_change(comparison: Comparison) -> list[Score]:
-    """How the duration of each trip changed against its original."""
+    """Measure how the duration of each trip changed against its original."""
     return _changes(comparison, "duration_change", lambda side: side.duration_s, "s")
 
 
 def speed_change(comparison: Comparison) -> list[Score]:
-    """How the speed of each trip changed against its original."""
+    """Measure how the speed of each trip changed against its original."""
     return _changes(comparison, "speed_change", lambda side: side.speed_kmh, "km/h")
 
 
 def point_displacement(comparison: Comparison) -> list[Score]:
-    """Least, mean and greatest distance between the points of a trip and those of its original, in their order."""
+    """Measure the least, mean and greatest distance between the points of a trip and those of its original, in their order."""
     released, original = comparison.paired
     sizes = [np.diff(side.offsets) for side in comparison.sides]
     same = sizes[0][original] == sizes[1][released]
     if not same.any():
         raise NotMeasurable("no released trip has as many points as its original, so points cannot be matched")
-    # pairs that cannot be matched point by point keep their place, so that a value can be told by its trip
+    # pairs that cannot be matched point by point keep their place, so that each value belongs to its trip
     distances = np.full((len(same), 3), np.nan)
     distances[same] = _point_distances(comparison.original.track, original[same], comparison.released.track, released[same])
     note = "" if same.all() else f"only the {same.mean():.1%} of trips that kept their number of points"
@@ -66,7 +67,7 @@ def point_displacement(comparison: Comparison) -> list[Score]:
 
 
 def centroid_displacement(comparison: Comparison) -> list[Score]:
-    """Distance between the mean points of a trip and of its original, and the same without consecutive repeats."""
+    """Measure the distance between the mean points of a trip and of its original, and the same without consecutive repeats."""
     released, original = comparison.paired
     scores: list[Score] = []
     for name, merge in (("centroid_displacement", False), ("centroid_displacement.no_repeats", True)):
@@ -77,7 +78,7 @@ def centroid_displacement(comparison: Comparison) -> list[Score]:
 
 
 def trip_size(comparison: Comparison) -> list[Score]:
-    """Jensen-Shannon divergence (base 2) of the number of cells of a trip, hour by hour, and its mean over the hours."""
+    """Measure the Jensen-Shannon divergence (base 2) of the cells per trip, hour by hour, and its mean."""
     sizes = [side.cells_per_trip for side in comparison.sides]
     hours = [side.hour for side in comparison.sides]
     top = int(max(size.max() for size in sizes)) + 1
@@ -89,28 +90,10 @@ def trip_size(comparison: Comparison) -> list[Score]:
         counts = [np.bincount(part, minlength=top) for part in chosen]
         # trips in an hour that the other side leaves empty: nothing agrees
         value = jensen_shannon(*counts) if all(len(part) for part in chosen) else 1.0
-        by_hour.append(
-            Score(
-                name=f"trip_size.hour_{hour:02d}",
-                value=value,
-                better="lower",
-                family=FAMILY,
-                n=min(len(part) for part in chosen),
-            )
-        )
+        n = min(len(part) for part in chosen)
+        by_hour.append(Score(name=f"trip_size.hour_{hour:02d}", value=value, better="lower", family=FAMILY, n=n))
     values = np.array([score.value for score in by_hour])
-    low, high = mean_interval(values)
-    mean = Score(
-        name="trip_size",
-        value=float(values.mean()),
-        low=low,
-        high=high,
-        better="lower",
-        family=FAMILY,
-        n=len(values),
-        note="mean over the hours with trips",
-    )
-    return [mean, *by_hour]
+    return [mean_score("trip_size", values, family=FAMILY, note="mean over the hours with trips"), *by_hour]
 
 
 def _distributions(comparison: Comparison, name: str, measure: Callable[[Side], Floats], unit: str) -> list[Score]:
@@ -119,12 +102,10 @@ def _distributions(comparison: Comparison, name: str, measure: Callable[[Side], 
     original, released = (values[np.isfinite(values)] for values in map(measure, comparison.sides))
     if not len(original) or not len(released):
         raise NotMeasurable(f"no trip has a {name}")
-
-    scores = []
-    for word, values in (("original_mean", original), ("released_mean", released)):
-        low, high = mean_interval(values)
-        mean = float(values.mean())
-        scores.append(Score(name=f"{name}.{word}", value=mean, low=low, high=high, unit=unit, family=FAMILY, n=len(values)))
+    scores = [
+        mean_score(f"{name}.{word}", values, better="neither", unit=unit, family=FAMILY)
+        for word, values in (("original_mean", original), ("released_mean", released))
+    ]
     before, after = (score.value for score in scores)
     distances = {
         "mean_change": (abs(after - before), unit),
@@ -155,7 +136,7 @@ def _changes(comparison: Comparison, name: str, measure: Callable[[Side], Floats
 
 @njit(cache=True, nogil=True)
 def _point_distances(track: Lines, chosen: Integers, other: Lines, other_chosen: Integers) -> Floats:
-    """Least, mean and greatest metres between points of equal rank; both trips of a pair have as many points."""
+    """Return the least, mean and greatest metres between points of equal rank; both trips of a pair have as many points."""
     lat, lng, offsets = track
     other_lat, other_lng, other_offsets = other
     result = np.empty((len(chosen), 3))
@@ -168,13 +149,13 @@ def _point_distances(track: Lines, chosen: Integers, other: Lines, other_chosen:
             least = min(least, metres)
             greatest = max(greatest, metres)
             total += metres
-        result[pair, 0], result[pair, 1], result[pair, 2] = least, total / size, greatest
+        result[pair] = (least, total / size, greatest)
     return result
 
 
 @njit(cache=True, nogil=True)
 def _centroids(lat: Floats, lng: Floats, offsets: Integers, merge: bool) -> Floats:
-    """Mean latitude and longitude of each trip; with `merge` a point equal to the one before does not count."""
+    """Return the mean latitude and longitude of each trip; with `merge` a point equal to the one before does not count."""
     result = np.empty((len(offsets) - 1, 2))
     for trip in range(len(offsets) - 1):
         north, east, count = 0.0, 0.0, 0

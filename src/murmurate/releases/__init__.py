@@ -1,7 +1,7 @@
-"""What may leave: release folders, their manifests, and the kinds of data they hold.
+"""Describe what may leave: release folders, their manifests, and the kinds of data they hold.
 
-One file a kind. A kind reads what a release of it holds and names what can be measured, attacked and drawn of it; everything
-above asks the kind and knows none by name. A new one is registered in `KINDS`.
+One file a kind. A kind reads what a release of it holds and names what can be measured, attacked and drawn of it; modules
+above use the kind and know none by name. A new one is registered in `KINDS`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KINDS: Registry[Entry] = Registry(
 
 
 def kind_named(name: str) -> Kind:
-    """The kind of a name; one that is not known here holds files nobody here can read."""
+    """Return the kind of a name; one that is not known here holds files nobody here can read."""
     from murmurate.releases.kind import Kind
 
     if name not in KINDS:
@@ -39,12 +39,12 @@ def kind_named(name: str) -> Kind:
 
 
 def kind_of(manifest: Manifest) -> Kind:
-    """The kind of a release: the manifest's, or the finer one that its mechanism is listed with under the same word."""
+    """Return the kind of a release: the manifest's, or the finer one that its mechanism is listed with under the same word."""
     found = kind_named(manifest.kind)
     finer = kind_named(NAMES[manifest.mechanism].release_kind) if manifest.mechanism in NAMES else found
     return finer if finer.written_as == found.written_as else found
 
 
 def kind_of_data(data: object) -> Kind:
-    """The kind of what a mechanism returned: trips, or a payload that names its kind."""
+    """Return the kind of what a mechanism returned: trips, or a payload that names its kind."""
     return kind_named("trips" if isinstance(data, Trips) else str(getattr(data, "kind", type(data).__name__)))

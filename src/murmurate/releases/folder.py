@@ -1,4 +1,4 @@
-"""Release folders: written whole or not at all, read back, verified."""
+"""Write release folders whole or not at all, read them back, verify them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from murmurate.releases.kind import Kind
 from murmurate.releases.manifest import FILE, STATEMENT, Manifest, hash_file, read_manifest, statement_text
 
 DATA = "data.parquet"
+"""File of released trips."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """What may leave: a folder of files and the manifest that tells what they are."""
+    """Hold what may leave: a folder of files and the manifest that describes them."""
 
     folder: Path
     manifest: Manifest
@@ -55,7 +56,7 @@ class Release:
 
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
-    """A temporary folder that becomes `out` at the end; nothing is left behind when the block fails."""
+    """Give the block a temporary folder that becomes `out` at the end; nothing remains where the block fails."""
     check_free(out)
     temporary: Path | None = None
     try:
@@ -95,7 +96,10 @@ def seal(folder: Path, manifest: Manifest) -> Manifest:
 
 
 def open_release(folder: str | Path, *, read_space: bool = False, space: Space | None = None) -> Release:
-    """A release folder as a `Release`, hashes checked; with its space where that is given or is to be read."""
+    """Open a release folder and check its hashes.
+
+    `space` is its space; otherwise `read_space` reads it from the folder or the parameters.
+    """
     path = Path(folder)
     manifest = read_manifest(path)
     problems = _problems(path, manifest)

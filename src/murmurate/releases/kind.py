@@ -1,4 +1,4 @@
-"""Kind: what a release of this kind holds, and what can be measured, attacked and drawn of it."""
+"""Describe a kind of release: what it holds, and what can be measured, attacked and drawn of it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class Kind:
-    """A kind of release; subclasses say what differs. As it stands, it holds files that nothing here reads.
+    """Describe a kind of release; subclasses say what differs. As it stands, it holds files that nothing here reads.
 
-    The files are written by the door (trips), by the payload that a mechanism returns (`Payload.write`), or by a fitted
+    The files are written by `release()` (trips), by the payload that a mechanism returns (`Payload.write`), or by a fitted
     model (`Model.save`); `read` is the inverse.
     """
 
@@ -57,19 +57,19 @@ class Kind:
         return attacks_of(self.written_as)
 
     def read(self, release: Release) -> Any:
-        """What the folder holds."""
+        """Read what the folder holds."""
         raise VerifyError(f"{release.folder} holds a release of kind {release.manifest.kind!r}, which has no trips.")
 
     def n_trips(self, data: Any) -> int:
-        """How many trips it holds; 0 where trips cannot be told apart in it."""
+        """Return how many trips it holds; 0 where it holds no single trips."""
         return 0
 
     def carried_space(self, folder: Path) -> Space | None:
-        """The space that lies in the folder itself, so that the file it was read from is not needed."""
+        """Read the space that lies in the folder itself, so that the file it was read from is not needed."""
         return None
 
     def space(self, folder: Path, manifest: Manifest) -> Space | None:
-        """The public space of a release: the one it carries, or the one its parameters describe."""
+        """Return the public space of a release: the one it carries, or the one its parameters describe."""
         spec = manifest.parameters.get("space")
         return self.carried_space(folder) or (parse(spec) if spec else None)
 
@@ -80,5 +80,5 @@ class Kind:
         return Pair(released, original)
 
     def key_scores(self, measured: Container[str]) -> Mapping[str, str]:
-        """The scores a reader sees first, for a release of which these were measured."""
+        """Return the scores a reader sees first, for a release of which these were measured."""
         return self.headline

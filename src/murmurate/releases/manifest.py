@@ -1,4 +1,4 @@
-"""The manifest and the statement of a release: functions of public parameters and charged outputs only.
+"""Write the manifest and the statement of a release: functions of public parameters and charged outputs only.
 
 No seed, no raw count, no warning drawn from the data: the manifests of two private inputs differ in the time, the random
 release name and the hashes of the data alone.
@@ -19,13 +19,16 @@ from murmurate.errors import MurmurateError, VerifyError
 from murmurate.releases import kind_of
 
 FORMAT = 1
+"""Version of the manifest's schema."""
 FILE = "manifest.json"
+"""File of the manifest in a release folder."""
 STATEMENT = "statement.md"
+"""File of the statement that people read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a release is, who may trust it for what, and the hashes of its files."""
+    """Hold what a release is, who may trust it for what, and the hashes of its files."""
 
     release_id: str
     """Random; the ledger knows the debit by it."""
@@ -54,7 +57,7 @@ class Manifest:
     """SHA-256 of every other file of the folder."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, in a fixed order."""
+        """Return plain values, in a fixed order."""
         values = asdict(self)
         values["guarantee"] = to_json(self.guarantee)
         values["statement"] = list(self.statement)
@@ -65,7 +68,7 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a release folder, or a clear reason why it is none."""
+    """Read the manifest of a release folder, or say why it is none."""
     path = folder / FILE
     if not path.is_file():
         raise VerifyError(f"{folder} is not a release: it has no {FILE}.")
@@ -90,7 +93,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def statement_text(manifest: Manifest) -> str:
-    """The statement people read: the promise first, then what it rests on and what it leaves open."""
+    """Write the statement: the promise first, then what it rests on and what it leaves open."""
     guarantee = manifest.guarantee
     lines = [f"# What this release promises\n\nMechanism: `{manifest.mechanism}`. {guarantee.words()}\n"]
     if manifest.seeded:
@@ -123,6 +126,6 @@ def statement_text(manifest: Manifest) -> str:
 
 
 def hash_file(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
+    """Return the SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Classes of a common colour scale: round numbers, one step of 1-2-5 apart, that all panels share."""
+"""Choose the classes of a common colour scale: round numbers, one step of 1-2-5 apart, that all panels share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from murmurate.core.space import Floats, Integers
 
 @dataclass(frozen=True)
 class Breaks:
-    """`edges[k]` is the least value of class k + 1; what is less stands in class 0."""
+    """Hold the edges of classes: `edges[k]` is the least value of class k + 1; what is less stands in class 0."""
 
     edges: tuple[float, ...]
 
@@ -22,11 +22,11 @@ class Breaks:
         return len(self.edges) + 1
 
     def classes(self, values: Floats) -> Integers:
-        """The class of each value."""
+        """Return the class of each value."""
         return np.searchsorted(np.array(self.edges), values, side="right").astype(np.int64)
 
     def labels(self, unit: str) -> list[str]:
-        """What each class holds, in words."""
+        """Say in words what each class holds."""
         edges = [f"{edge:.12g}" for edge in self.edges]
         if not edges:
             return [f"any, in {unit}"]
@@ -35,7 +35,7 @@ class Breaks:
 
 
 def shared_breaks(greatest: float, n: int) -> Breaks:
-    """`n` classes of the 1-2-5 series that end just below the greatest value of all panels.
+    """Return `n` classes of the 1-2-5 series that end just below the greatest value of all panels.
 
     >>> shared_breaks(7.3, 4).labels("%")
     ['under 1 %', '1 to 2 %', '2 to 5 %', '5 % and more']

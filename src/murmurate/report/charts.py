@@ -1,8 +1,8 @@
-"""Distributions laid over each other and lines by hour, as paths in a small frame."""
+"""Draw distributions over each other and lines by hour, as paths in a small frame."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,15 +13,18 @@ from murmurate.metrics.comparison import Side
 from murmurate.report.plots import round_step
 
 WIDTH, HEIGHT = 400, 236
+"""Size of a chart in SVG units; a page scales it to the width there is."""
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 12, 40
+"""Margins of a chart in SVG units: tick labels at the left, axis labels below."""
 BINS = 30
+"""Bars of a histogram, about. Set by hand."""
 TAIL = 0.99
-"""Distributions are drawn up to this share of the values of all sides: a few strays would squeeze the rest."""
+"""Distributions are drawn up to this quantile of all sides: a few strays would squeeze the rest. Set by hand."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line: `role` names its colour and dash."""
+    """Hold one line: `role` names its colour and dash."""
 
     role: str
     label: str
@@ -31,7 +34,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawn chart: paths, ticks at their places, and the same in words for those who do not see it."""
+    """Hold a drawn chart: paths, ticks at their places, and the same in words for those who do not see it."""
 
     title: str
     x_label: str
@@ -43,7 +46,7 @@ class Chart:
 
 
 def distributions(sides: Mapping[str, Side]) -> list[Chart]:
-    """Length, duration, speed and hour of departure of the sides (role -> side) that have them."""
+    """Draw length, duration, speed and hour of departure of the sides (role -> side) that have them."""
     charts = [histogram("Length of trips", "km", {role: side.length_m / 1000 for role, side in sides.items()})]
     timed = {role: side for role, side in sides.items() if side.trips.has_time}
     if timed:
@@ -51,26 +54,28 @@ def distributions(sides: Mapping[str, Side]) -> list[Chart]:
         charts.append(histogram("Mean speed of trips", "km/h", {role: side.speed_kmh for role, side in timed.items()}))
     by_hour = {role: side for role, side in sides.items() if side.trips.has_time or "hour" in side.trips.columns}
     if by_hour:
-        charts.append(_hours("Hour of day of trips", {role: side.hour for role, side in by_hour.items()}))
+        shares = {role: 100 * np.bincount(side.hour, minlength=24)[:24] / max(1, side.n) for role, side in by_hour.items()}
+        charts.append(hour_shares("Hour of day of trips", "% of trips", shares))
     return [chart for chart in charts if chart is not None]
 
 
 def score_by_hour(title: str, unit: str, scores: Sequence[Score], name: str, floor: Score | None = None) -> Chart | None:
-    """The scores called `name.hour_HH` as a line over the day; hours without one leave a gap."""
+    """Draw the scores called `name.hour_HH` as a line over the day; hours without one leave a gap."""
     found = {int(score.name[-2:]): score.value for score in scores if score.name.startswith(f"{name}.hour_")}
     values = np.array([found.get(hour, np.nan) for hour in range(24)])
     if not np.isfinite(values).any():
         return None
     top = max(float(np.nanmax(values)), floor.value if floor and np.isfinite(floor.value) else 0.0)
     y_ticks, y_of = _y_axis(top)
-    x = _at_hours()
+    x = LEFT + (np.arange(24) + 0.5) / 24 * (WIDTH - LEFT - RIGHT)
     series = [Series("released", "release", _broken_line(x, y_of(values), np.isfinite(values)))]
     if floor is not None and np.isfinite(floor.value):
         level = y_of(np.array([floor.value]))[0]
         series.append(Series("floor", "a second sample of the originals", f"M{LEFT} {level:.0f}H{WIDTH - RIGHT}"))
     worst = int(np.nanargmax(values))
     words = f"From {np.nanmin(values):.3g} to {np.nanmax(values):.3g} ({unit}), greatest at {worst}:00."
-    return Chart(title, "hour of day", unit, _hour_ticks(), y_ticks, tuple(series), words)
+    ticks = tuple((float(LEFT + hour / 24 * (WIDTH - LEFT - RIGHT)), f"{hour}") for hour in range(0, 25, 6))
+    return Chart(title, "hour of day", unit, ticks, y_ticks, tuple(series), words)
 
 
 def histogram(title: str, unit: str, values: Mapping[str, Floats], y_label: str = "% of trips") -> Chart | None:
@@ -100,13 +105,8 @@ def histogram(title: str, unit: str, values: Mapping[str, Floats], y_label: str 
     )
 
 
-def _hours(title: str, hours: Mapping[str, np.ndarray[tuple[int], np.dtype[np.int64]]]) -> Chart:
-    shares = {role: 100 * np.bincount(hour, minlength=24)[:24] / max(1, len(hour)) for role, hour in hours.items()}
-    return hour_shares(title, "% of trips", shares)
-
-
 def hour_shares(title: str, y_label: str, shares: Mapping[str, Floats]) -> Chart:
-    """What share of a day falls on each of its hours, role by role."""
+    """Draw what share of a day falls on each of its hours, role by role."""
     y_ticks, y_of = _y_axis(max(float(share.max()) for share in shares.values()))
     x = np.linspace(LEFT, WIDTH - RIGHT, 25)
     series = tuple(_steps(role, x, y_of(share), y_of(np.zeros(1))[0]) for role, share in shares.items())
@@ -116,7 +116,7 @@ def hour_shares(title: str, y_label: str, shares: Mapping[str, Floats]) -> Chart
 
 
 def _steps(role: str, x: Floats, y: Floats, bottom: float) -> Series:
-    """The outline of a histogram."""
+    """Draw the outline of a histogram."""
     d = f"M{x[0]:.0f} {bottom:.0f}" + "".join(f"V{level:.0f}H{right:.0f}" for level, right in zip(y, x[1:], strict=True))
     return Series(role, role, f"{d}V{bottom:.0f}", area=role == "original")
 
@@ -131,27 +131,13 @@ def _broken_line(x: Floats, y: Floats, there: np.ndarray[tuple[int], np.dtype[np
     return "".join(parts)
 
 
-def _y_axis(top: float) -> tuple[tuple[tuple[float, str], ...], _Scale]:
+def _y_axis(top: float) -> tuple[tuple[tuple[float, str], ...], Callable[[Floats], Floats]]:
+    """Return the ticks of a scale from 0 to a round number above `top`, and the scale."""
     step = round_step(top or 1.0, 4)
     end = max(step, float(np.ceil((top or 1.0) / step - 1e-9) * step))
-    scale = _Scale(end)
+
+    def scale(values: Floats) -> Floats:
+        return HEIGHT - BOTTOM - values / end * (HEIGHT - BOTTOM - TOP)
+
     values = np.arange(0, end + step / 1e6, step)
-    return tuple((float(scale(np.array([value]))[0]), f"{value:,.4g}") for value in values), scale
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """From 0 at the bottom to `end` at the top."""
-
-    end: float
-
-    def __call__(self, values: Floats) -> Floats:
-        return HEIGHT - BOTTOM - values / self.end * (HEIGHT - BOTTOM - TOP)
-
-
-def _at_hours() -> Floats:
-    return LEFT + (np.arange(24) + 0.5) / 24 * (WIDTH - LEFT - RIGHT)
-
-
-def _hour_ticks() -> tuple[tuple[float, str], ...]:
-    return tuple((float(LEFT + hour / 24 * (WIDTH - LEFT - RIGHT)), f"{hour}") for hour in range(0, 25, 6))
+    return tuple((float(at), f"{value:,.4g}") for at, value in zip(scale(values), values, strict=True)), scale

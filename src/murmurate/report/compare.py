@@ -1,4 +1,4 @@
-"""Several releases of the same data side by side: one table, one window, common scales."""
+"""Compare several releases of the same data: one table, one window, common scales."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from murmurate.spaces.grid import Grid
 
 @dataclass(frozen=True)
 class Entry:
-    """One release to compare; kinds without trips have no evaluation and no attacks."""
+    """Hold one release to compare; kinds without trips have no evaluation and no attacks."""
 
     release: Release
     evaluation: Evaluation | None = None
@@ -51,7 +51,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a table; `best` where no other release is better."""
+    """Hold one number of a table; `best` where no other release is better."""
 
     text: str
     best: bool = False
@@ -59,7 +59,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Scores down, releases across."""
+    """Hold scores down, releases across."""
 
     entries: tuple[Entry, ...]
     rows: tuple[tuple[str, str, tuple[Cell, ...]], ...]
@@ -68,7 +68,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Part:
-    """What the page says of one release alone."""
+    """Hold what the page says of one release alone."""
 
     entry: Entry
     promise: Promise
@@ -110,7 +110,7 @@ def write_comparison(
 
 
 def score_tables(entries: Sequence[Entry]) -> list[Table]:
-    """Key scores in the order a reader asks for them, one table for each kind of release that was measured."""
+    """Return key scores in the order of importance, one table for each kind of release that was measured."""
     judged = [(entry, _by_name(entry.evaluation)) for entry in entries]
     tables = []
     for headline in (kind_named(name).headline for name in KINDS):
@@ -123,7 +123,7 @@ def score_tables(entries: Sequence[Entry]) -> list[Table]:
 
 
 def attack_table(entries: Sequence[Entry]) -> Table | None:
-    """Key results of attacks, each beside chance, of every release that was attacked; None where no attack ran."""
+    """Return key results of attacks, each beside chance, of every release that was attacked; None where no attack ran."""
     entries = [entry for entry in entries if entry.attacked is not None]
     found = [_by_name(entry.attacked) for entry in entries]
     everything = list(dict.fromkeys(name for scores in found for name in scores))
@@ -138,7 +138,7 @@ def attack_table(entries: Sequence[Entry]) -> Table | None:
 
 
 def _network_maps(entries: Sequence[Entry], original: Trips, view: View) -> list[TrafficMap]:
-    """Maps of the releases of networks; empty where there is none. All of them are of one network here, matched once."""
+    """Draw the releases of networks; empty where there is none. All of them are of one network here, matched once."""
     released = {entry.name: entry.release.data for entry in entries if "traffic" in entry.release.kind.figures}
     if not released:
         return []
@@ -171,7 +171,7 @@ def _cell(score: Score | None, best: float | None) -> Cell:
 
 
 def _best(scores: Sequence[Score]) -> float | None:
-    """The value no other release beats; None where nothing can be better, or all are alike."""
+    """Return the value no other release beats; None where nothing can be better, or all are alike."""
     scores = [score for score in scores if math.isfinite(score.value)]
     values = [score.value for score in scores]
     if len(set(values)) < 2 or scores[0].better not in ("lower", "higher", "closer_to_chance"):

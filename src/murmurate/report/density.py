@@ -1,4 +1,4 @@
-"""Where the points are: shares of visits per cell on one colour scale, and where a release shows more or fewer."""
+"""Draw where the points are: shares of visits per cell on one colour scale, and where a release shows more or fewer."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from murmurate.report.view import View
 from murmurate.spaces.grid import Grid
 
 CLASSES = 7
-MOST_CELLS_ACROSS = 64
-"""Finer cells than this cannot be told apart in a panel; they are drawn together."""
+"""Colour classes of the density maps, as many as the style sheet has ordered colours."""
+MAX_CELLS_ACROSS = 64
+"""Most cells along the longer side of a panel; finer ones cannot be distinguished and are drawn together. Set by hand."""
 
 
 @dataclass(frozen=True)
 class Patch:
-    """All cells of one class."""
+    """Hold all cells of one class."""
 
     number: int
     d: str
@@ -28,25 +29,25 @@ class Patch:
 
 
 def display_grid(grid: Grid) -> Grid:
-    """The grid itself, or one of whole multiples of its cells that can still be seen."""
-    times = -(-max(grid.rows, grid.columns) // MOST_CELLS_ACROSS)
+    """Return the grid itself, or one of whole multiples of its cells that can still be seen."""
+    times = -(-max(grid.rows, grid.columns) // MAX_CELLS_ACROSS)
     return grid if times == 1 else Grid(grid.south, grid.west, grid.north, grid.east, grid.cell_m * times)
 
 
 def visit_shares(side: Side) -> Floats:
-    """Per cent of the points inside the box that lie in each cell."""
+    """Return per cent of the points inside the box that lie in each cell."""
     inside = side.cell[side.cell >= 0]
     count = np.bincount(inside, minlength=side.grid.n_cells).astype(np.float64)
     return 100 * count / max(1, len(inside))
 
 
 def density_breaks(shares: Sequence[Floats]) -> Breaks:
-    """One scale for all panels."""
+    """Return one scale for all panels."""
     return shared_breaks(max(float(share.max(initial=0.0)) for share in shares), CLASSES)
 
 
 def density_patches(view: View, grid: Grid, share: Floats, breaks: Breaks) -> list[Patch]:
-    """The visited cells, class by class."""
+    """Draw the visited cells, class by class."""
     visited = np.flatnonzero(share > 0)
     number = breaks.classes(share[visited])
     labels = breaks.labels("% of points")
@@ -59,12 +60,12 @@ def density_patches(view: View, grid: Grid, share: Floats, breaks: Breaks) -> li
 
 
 def change_breaks(changes: Sequence[Floats]) -> Breaks:
-    """Three sizes of change, for all panels: by the middle panel's greatest, so that one bad release does not hide the rest."""
+    """Return three sizes of change, for all panels: by the median panel's greatest, so that no bad release hides the rest."""
     return shared_breaks(float(np.median([np.abs(change).max(initial=0.0) for change in changes])), 4)
 
 
 def change_patches(view: View, grid: Grid, change: Floats, breaks: Breaks) -> list[Patch]:
-    """Cells that hold a larger (positive numbers) or a smaller share than the originals say; small changes are left blank."""
+    """Draw cells that hold a larger (positive numbers) or a smaller share than in the originals; small changes stay blank."""
     size = breaks.classes(np.abs(change))
     labels = breaks.labels("percentage points")
     found = []
@@ -77,7 +78,7 @@ def change_patches(view: View, grid: Grid, change: Floats, breaks: Breaks) -> li
 
 
 def cell_squares(view: View, grid: Grid, cells: Integers) -> str:
-    """The squares of cells, as one path."""
+    """Draw the squares of cells as one path."""
     south, west, north, east = grid.bounds(cells)
     left, top = view.project(north, west)
     right, bottom = view.project(south, east)

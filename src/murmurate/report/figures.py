@@ -1,4 +1,4 @@
-"""The figures of a report by name: each kind of release names those that fit it.
+"""List the figures of a report by name: each kind of release names those that fit it.
 
 A figure is a function of `Shown` that returns values for the page's template: `atlas`, `traffic`, `charts` (a list),
 `lives`, `counts`. It must do with what `Shown` holds: in the public edition that is the release alone.
@@ -43,7 +43,7 @@ FIGURES: Registry[Entry] = Registry(
 
 @dataclass(frozen=True)
 class Shown:
-    """What a figure may look at; in the public edition there are no originals, no pairing and no scores."""
+    """Hold what a figure may look at; in the public edition there are no originals, no pairing and no scores."""
 
     release: Release
     base: Base = None
@@ -53,7 +53,7 @@ class Shown:
 
     @property
     def grid(self) -> Grid | None:
-        """What cells mean on the page: the evaluation's grid inside, the release's own, or one around it, in public."""
+        """Return the grid of the page: the evaluation's grid inside, the release's own, or one around it, in public."""
         if self.original is None:
             own = self.release.space
             return own if isinstance(own, Grid) else grid_around(self.release.trips) if self.release.trips.n_trips else None

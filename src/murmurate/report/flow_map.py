@@ -1,4 +1,4 @@
-"""Who goes where: the strongest flows between zones of the box as arcs on one scale of widths."""
+"""Draw who goes where: the strongest flows between zones of the box as arcs on one scale of widths."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from murmurate.report.view import View
 from murmurate.spaces.grid import Grid
 
 ZONES_ACROSS = 8
+"""Zones along the longer side of the box. Set by hand."""
 SHOWN = 60
+"""Flows drawn on a map. Set by hand: more hide each other."""
 CLASSES = 4
+"""Classes of width."""
 BEND = 0.16
-"""How far an arc leaves the straight line, to its right: both directions of a pair stay apart."""
+"""How far an arc leaves the straight line, to its right, as a share of its length: both directions stay apart."""
 
 
 @dataclass(frozen=True)
 class Arcs:
-    """The flows of one class: arcs with a dot where they end, rings for those that stay in a zone."""
+    """Hold the flows of one class: arcs with a dot where they end, rings for those that stay in a zone."""
 
     number: int
     d: str
@@ -34,7 +37,7 @@ class Arcs:
 
 @dataclass(frozen=True)
 class Flows:
-    """The strongest flows of one side: zones and per cent of its trips."""
+    """Hold the strongest flows of one side: zones and per cent of its trips."""
 
     origin: Integers
     destination: Integers
@@ -44,13 +47,13 @@ class Flows:
 
 
 def zone_grid(grid: Grid) -> Grid:
-    """Few large zones over the same box."""
+    """Return few large zones over the same box."""
     longer = max(grid.rows, grid.columns) * grid.cell_m
     return Grid(grid.south, grid.west, grid.north, grid.east, max(grid.cell_m, longer / ZONES_ACROSS))
 
 
 def strongest_flows(side: Side, zones: Grid) -> Flows:
-    """The flows that hold most trips; trips that begin or end outside the box are left out."""
+    """Return the flows that hold most trips; trips that begin or end outside the box are left out."""
     lat, lng = side.degrees
     first, last = side.offsets[:-1], side.offsets[1:] - 1
     origin, destination = zones.locate(lat[first], lng[first]), zones.locate(lat[last], lng[last])
@@ -65,12 +68,12 @@ def strongest_flows(side: Side, zones: Grid) -> Flows:
 
 
 def flow_breaks(sides: Sequence[Flows]) -> Breaks:
-    """One scale for all panels."""
+    """Return one scale for all panels."""
     return shared_breaks(max(float(flows.share.max(initial=0.0)) for flows in sides), CLASSES)
 
 
 def flow_arcs(view: View, zones: Grid, flows: Flows, breaks: Breaks) -> list[Arcs]:
-    """What to draw, thin flows first."""
+    """Draw the flows, thin ones first."""
     number = breaks.classes(flows.share)
     labels = breaks.labels("% of trips")
     skipped = CLASSES - breaks.n

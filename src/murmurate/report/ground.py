@@ -1,4 +1,4 @@
-"""What lies under every map: water and parks, the roads by class, or the edges of the cells."""
+"""Draw what lies under every map: water and parks, the roads by class, or the edges of the cells."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from murmurate.report.view import View, lines
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
 
-MOST_VERTICES = 60_000
-"""Minor roads are left off a base map that would have more: they would be a grey blur and most of the page's weight."""
+MAX_VERTICES = 60_000
+"""Most vertices of a base map; minor roads beyond are left off, as a grey blur and most of the page's weight. Set by hand."""
 
-MOST_CELL_LINES = 80
+MAX_CELL_LINES = 80
+"""Most cells across for which edges of cells are drawn; closer lines would hide the map. Set by hand."""
 
 Ring = tuple[Floats, Floats]
+"""Latitudes and longitudes of a closed outline."""
 
 
 @dataclass(frozen=True)
 class BaseMap:
-    """Public ground to draw on: a road network, and named outlines (`water`, `park`) as rings of (lat, lng)."""
+    """Hold public ground to draw on: a road network, and named outlines (`water`, `park`) as rings of (lat, lng)."""
 
     network: RoadNetwork | None = None
     outlines: Mapping[str, Sequence[Ring]] = field(default_factory=dict)
@@ -30,7 +32,7 @@ class BaseMap:
 
 @dataclass(frozen=True)
 class Layer:
-    """One path of the ground and what it is."""
+    """Hold one path of the ground and what it is."""
 
     kind: str
     d: str
@@ -42,7 +44,7 @@ class Layer:
 
 
 def ground(view: View, base: BaseMap | RoadNetwork | None, grid: Grid | None) -> list[Layer]:
-    """The layers of the base map, lowest first; without roads, the edges of the cells."""
+    """Return the layers of the base map, lowest first; without roads, the edges of the cells."""
     base = BaseMap(network=base) if isinstance(base, RoadNetwork) else base or BaseMap()
     layers = [Layer(kind, _rings(view, base.outlines.get(kind, ()))) for kind in ("water", "park")]
     if base.network is not None:
@@ -59,16 +61,16 @@ def _rings(view: View, rings: Sequence[Ring]) -> str:
 
 
 def _roads(view: View, network: RoadNetwork) -> list[Layer]:
-    """One path a class, the smallest roads first; of a two-way street one direction is enough."""
+    """Return one path a class, the smallest roads first; of a two-way street one direction is enough."""
     vertices = np.diff(network.shape_offsets)
     inside = _touches(view, network)
     once = inside & ((network.twin < 0) | (np.arange(network.n_links) < network.twin))
     layers: list[Layer] = []
-    room = MOST_VERTICES
+    remaining = MAX_VERTICES
     for road_class in sorted(set(network.road_class[once].tolist())):
         links = np.flatnonzero(once & (network.road_class == road_class))
-        room -= int(vertices[links].sum())
-        if room < 0 and layers:
+        remaining -= int(vertices[links].sum())
+        if remaining < 0 and layers:
             break
         layers.append(Layer(f"road road{min(max(road_class, 1), 5)}", lines(*link_shapes(view, network, links))))
     return layers[::-1]
@@ -77,13 +79,12 @@ def _roads(view: View, network: RoadNetwork) -> list[Layer]:
 def _touches(view: View, network: RoadNetwork) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     lat, lng = network.shape_lat, network.shape_lng
     there = (lat >= view.south) & (lat <= view.north) & (lng >= view.west) & (lng <= view.east)
-    before = np.concatenate([[0], np.cumsum(there)])
-    touched: np.ndarray[tuple[int], np.dtype[np.bool_]] = before[network.shape_offsets[1:]] > before[network.shape_offsets[:-1]]
-    return touched
+    before = np.concatenate([[0], np.cumsum(there)])[network.shape_offsets]
+    return np.asarray(np.diff(before) > 0)
 
 
 def link_shapes(view: View, network: RoadNetwork, links: Integers) -> tuple[Integers, Integers, Integers]:
-    """Where the vertices of links lie in a window, and where each link begins among them."""
+    """Return where the vertices of links lie in a window, and where each link begins among them."""
     count = np.diff(network.shape_offsets)[links]
     offsets = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     at = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count) + np.repeat(network.shape_offsets[links], count)
@@ -91,7 +92,7 @@ def link_shapes(view: View, network: RoadNetwork, links: Integers) -> tuple[Inte
 
 
 def _edges(view: View, grid: Grid) -> str:
-    if max(grid.rows, grid.columns) > MOST_CELL_LINES:
+    if max(grid.rows, grid.columns) > MAX_CELL_LINES:
         return ""
     lat, lng = grid.edges()
     across = view.project(np.full(len(lng), grid.south), lng)[0].tolist()

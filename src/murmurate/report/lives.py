@@ -1,4 +1,4 @@
-"""Whole days in pictures: how places are used, how alike days are, how visits and time are shared; plain SVG, no scripts."""
+"""Draw whole days: how places are used, how alike days are, how visits and time are shared; plain SVG, no scripts."""
 
 from __future__ import annotations
 
@@ -22,19 +22,23 @@ from murmurate.report.view import View
 from murmurate.spaces.grid import Grid
 
 Places = NDArray[np.int32]
+"""Cell of each step [day, step]."""
 
 USAGES = 6
-"""Usage classes drawn: as many as there are colours to tell apart."""
+"""Usage classes drawn: as many as the style sheet has colours."""
 DAYS_COMPARED = 200
 """Days of each side whose places are mapped onto one another; pairs grow with the square."""
 PERIODS = 8
+"""Periods of the day in which the use of places is compared. Set by hand."""
 TOP_PLACES = 50
+"""Most visited places drawn, as in the paper."""
 PLACES = ("main", "second", "third")
+"""A person's places by time spent, of which a chart each is drawn."""
 
 
 @dataclass(frozen=True)
 class UsageMap:
-    """Cells coloured by how they are used, longest stays first, and what each class is."""
+    """Hold cells coloured by how they are used, longest stays first, and what each class is."""
 
     title: str
     words: str
@@ -43,7 +47,7 @@ class UsageMap:
 
 @dataclass(frozen=True)
 class Row:
-    """One statistic of days: released, and what stands beside it."""
+    """Hold one statistic of days: released, and its baselines."""
 
     letter: str
     what: str
@@ -53,7 +57,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Lives:
-    """The figures and the table of whole days."""
+    """Hold the figures and the table of whole days."""
 
     view: View
     maps: tuple[UsageMap, ...]
@@ -66,7 +70,7 @@ class Lives:
 def lives(
     released: Trips, grid: Grid, *, original: Trips | None = None, scores: Sequence[Score] = (), seed: int = 0
 ) -> Lives | None:
-    """Figures of a release of whole days beside its originals, or alone; None where trips are not days."""
+    """Draw a release of whole days beside its originals, or alone; None where trips are not days."""
     if not are_days(released):
         return None
     sides: dict[str, Places]
@@ -105,7 +109,7 @@ def are_days(trips: Trips) -> bool:
 
 
 def usage_map(title: str, place: Places, grid: Grid, view: View) -> UsageMap:
-    """Usage classes of the cells that some of these days visit, found by mapping everybody's places onto everybody's."""
+    """Draw usage classes of the cells that some of these days visit, found by mapping everybody's places onto everybody's."""
     some = place[:DAYS_COMPARED]
     graph = location_graph(profiles_of_rows(some, np.arange(len(some) + 1), grid.n_cells, periods=PERIODS))
     if len(graph.place) < 2 * USAGES:
@@ -121,7 +125,7 @@ def usage_map(title: str, place: Places, grid: Grid, view: View) -> UsageMap:
 
 
 def _usage(place: Places, cells: Integers, classes: Integers) -> tuple[Floats, Floats]:
-    """Mean hours of a stay in each class, and how its visits spread over the hours of the day."""
+    """Return mean hours of a stay in each class, and how its visits spread over the hours of the day."""
     steps = place.shape[1]
     of_cell = np.full(int(max(place.max(), cells.max())) + 1, -1, dtype=np.int64)
     of_cell[cells] = classes
@@ -139,7 +143,7 @@ def _stay(hours: float) -> str:
 
 
 def _busiest(share: Floats) -> str:
-    """The eight hours in a row that hold most of the visits."""
+    """Return the eight hours in a row that hold most of the visits."""
     around = np.concatenate([share, share[:7]])
     first = int(np.argmax(np.convolve(around, np.ones(8), mode="valid")))
     return f"{first}:00 to {(first + 8) % 24}:00"
@@ -149,7 +153,7 @@ def _busiest(share: Floats) -> str:
 
 
 def similarity_charts(sides: Mapping[str, Places], n_places: int) -> list[Chart]:
-    """How alike days are, up to relabelled places: a histogram, and quantiles against quantiles where there are two sides."""
+    """Draw how alike days are, up to relabelled places: a histogram, and quantiles against quantiles for two sides."""
     alike = {role: pair_similarities(place[:DAYS_COMPARED], n_places) for role, place in sides.items()}
     low = float(np.floor(10 * min(0.9, *(np.quantile(values, 0.005) for values in alike.values()))) / 10)
     edges = (np.arange(int(STEPS * low) - 1.5, STEPS + 2.5, 2)) / STEPS  # similarities of single days lie on steps of one
@@ -169,7 +173,7 @@ def similarity_charts(sides: Mapping[str, Places], n_places: int) -> list[Chart]
 
 
 def visit_chart(sides: Mapping[str, Places], n_places: int) -> Chart:
-    """Shares of visits of the most visited places, most visited first."""
+    """Draw shares of visits of the most visited places, most visited first."""
     size = min(TOP_PLACES, n_places)
     lines, held = {}, []
     for role, place in sides.items():
@@ -183,7 +187,7 @@ def visit_chart(sides: Mapping[str, Places], n_places: int) -> Chart:
 
 
 def allocation_charts(sides: Mapping[str, Places]) -> list[Chart]:
-    """The share of the day that people spend at their main, second and third place, people in order."""
+    """Draw the share of the day that people spend at their main, second and third place, people in order."""
     charts = []
     for rank, name in enumerate(PLACES):
         lines, medians = {}, []
@@ -197,6 +201,7 @@ def allocation_charts(sides: Mapping[str, Places]) -> list[Chart]:
 
 
 _NAMES = {"original": "original", "released": "released", "floor": "another real day"}
+"""What each line is called in words."""
 
 
 def _chart(
@@ -209,7 +214,7 @@ def _chart(
     across: tuple[float, float] = (0.0, 100.0),
     up: tuple[float, float] | None = None,
 ) -> Chart:
-    """Lines in a frame; without `up` it reaches from 0 to a round number above all of them."""
+    """Draw lines in a frame; without `up` it reaches from 0 to a round number above all of them."""
     left, right = across
     bottom, end = up or (0.0, round_above(max(float(y.max()) for _, y in lines.values())))
 
@@ -234,7 +239,7 @@ def _chart(
 
 
 def round_above(highest: float) -> float:
-    """The least of 1, 1.5, 2, 2.5, 5 or 10 times a power of ten that is no less."""
+    """Return the least of 1, 1.5, 2, 2.5, 5 or 10 times a power of ten that is no less."""
     power = 10.0 ** np.floor(np.log10(highest or 1.0))
     return float(
         next(power * part for part in (1.0, 1.5, 2.0, 2.5, 5.0, 10.0) if power * part >= (highest or 1.0) * (1 - 1e-9))
@@ -244,6 +249,7 @@ def round_above(highest: float) -> float:
 # -- the six statistics -----------------------------------------------------------------------------------------------
 
 BASELINES = ("another real day", "uniform", "single place", "random")
+"""Baselines of the paper, as the notes of scores name them."""
 
 _STATISTICS = (
     ("a", "Visits: divergence, places in order of popularity", "day_visits.kl"),
@@ -261,10 +267,11 @@ _STATISTICS = (
     ("f", "Likeness of days: correlation of quantiles", "day_semantics.qq_correlation"),
     ("f", "Likeness of days: mean gap of quantiles", "day_semantics.qq_gap"),
 )
+"""Statistic of the paper, its words and its score, in the order of the table."""
 
 
 def statistic_rows(scores: Sequence[Score]) -> tuple[Row, ...]:
-    """The six statistics (a) to (f) as they were scored, each beside its baselines."""
+    """Return the six statistics (a) to (f) as they were scored, each beside its baselines."""
     by_name = {score.name: score for score in scores if score.name.startswith("day_")}
     rows = []
     for letter, what, name in _STATISTICS:
@@ -277,5 +284,5 @@ def statistic_rows(scores: Sequence[Score]) -> tuple[Row, ...]:
 
 
 def _plain(value: float) -> str:
-    """Three decimals, four for what is small: no powers of ten between plain numbers."""
+    """Write three decimals, four for what is small: no powers of ten between plain numbers."""
     return f"{value:.3f}" if abs(value) >= 0.01 else f"{value:.4f}"

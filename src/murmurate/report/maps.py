@@ -1,4 +1,4 @@
-"""All maps of a page on one window, one ground and common scales: density, change, flows and a few trips."""
+"""Draw all maps of a page on one window, one ground and common scales: density, change, flows and a few trips."""
 
 from __future__ import annotations
 
@@ -22,23 +22,36 @@ from murmurate.report.density import (
     visit_shares,
 )
 from murmurate.report.flow_map import CLASSES as FLOW_CLASSES
-from murmurate.report.flow_map import Arcs, Flows, flow_arcs, flow_breaks, strongest_flows, zone_grid
+from murmurate.report.flow_map import Arcs, flow_arcs, flow_breaks, strongest_flows, zone_grid
 from murmurate.report.ground import BaseMap, Layer, ground
-from murmurate.report.samples import Strand, choose, strands
-from murmurate.report.view import View
+from murmurate.report.view import View, lines
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
 
 Base = BaseMap | RoadNetwork | None
+"""What maps are drawn on."""
 
 AROUND = 0.99
-"""Without a public grid the window holds this share of the released points each way."""
+"""Share of the released points that the window holds each way, without a public grid. Set by hand: strays would widen it."""
 CELLS_ACROSS = 48
+"""Cells along the longer side of such a window. Set by hand."""
+SHOWN = 36
+"""Trips drawn of each side. Set by hand."""
+COLOURS = 6
+"""Colours they are drawn in, as many as the style sheet has."""
+
+
+@dataclass(frozen=True)
+class Strand:
+    """Hold the trips of one colour."""
+
+    number: int
+    d: str
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One map: whose it is, what is drawn on the ground, and the same in words."""
+    """Hold one map: whose it is, what is drawn on the ground, and the same in words."""
 
     title: str
     words: str
@@ -49,7 +62,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Legend:
-    """Class of colour and what it stands for, least first."""
+    """Hold the classes of colour and what each stands for, least first."""
 
     title: str
     kind: str
@@ -58,7 +71,7 @@ class Legend:
 
 @dataclass(frozen=True)
 class Atlas:
-    """Every map of a page."""
+    """Hold every map of a page."""
 
     view: View
     ground: tuple[Layer, ...]
@@ -77,7 +90,7 @@ class Atlas:
 def atlas(
     grid: Grid, sides: Mapping[str, Trips], *, base: Base = None, original: str | None = None, pairing: Integers | None = None
 ) -> Atlas:
-    """Maps of every side (title -> trips); `original` names the side that the others are compared with."""
+    """Draw maps of every side (title -> trips); `original` names the side that the others are compared with."""
     shown, zones, view = display_grid(grid), zone_grid(grid), View.of(grid)
     laid = {title: Side(trips, shown) for title, trips in sides.items()}
     shares = {title: visit_shares(side) for title, side in laid.items()}
@@ -92,17 +105,29 @@ def atlas(
         ground=tuple(ground(view, base, shown)),
         scale=view.scale_bar(),
         density=tuple(
-            Panel(title, _density_words(share), patches=tuple(density_patches(view, shown, share, breaks)))
+            Panel(
+                title,
+                f"{int((share > 0).sum()):,} cells visited; the busiest holds {share.max(initial=0.0):.2g} % of the points",
+                patches=tuple(density_patches(view, shown, share, breaks)),
+            )
             for title, share in shares.items()
         ),
         density_legend=_legend("Share of all points in a cell", "density", breaks, "%", CLASSES),
         change=tuple(
-            Panel(title, _change_words(change), patches=tuple(change_patches(view, shown, change, change_scale)))
+            Panel(
+                title,
+                f"{np.abs(change).sum() / 2:.3g} % of the points lie in other cells than in the originals",
+                patches=tuple(change_patches(view, shown, change, change_scale)),
+            )
             for title, change in changes.items()
         ),
         change_legend=_change_legend(change_scale) if changes else None,
         flows=tuple(
-            Panel(title, _flow_words(found), arcs=tuple(flow_arcs(view, zones, found, flow_scale)))
+            Panel(
+                title,
+                f"the {len(found.share)} strongest flows hold {found.covered:.3g} % of the trips",
+                arcs=tuple(flow_arcs(view, zones, found, flow_scale)),
+            )
             for title, found in flows.items()
         ),
         flow_legend=_legend("Share of all trips in a flow", "flow", flow_scale, "%", FLOW_CLASSES),
@@ -113,7 +138,7 @@ def atlas(
 
 
 def grid_around(trips: Trips) -> Grid:
-    """A window over released trips, read from nothing but them."""
+    """Return a window over released trips, read from nothing but them."""
     lat, lng = Side(trips, Grid(-1, -1, 1, 1, 1e5)).degrees
     tail = (1 - AROUND) / 2
     (south, north), (west, east) = (np.quantile(values, [tail, 1 - tail]) for values in (lat, lng))
@@ -129,11 +154,34 @@ def _samples(view: View, laid: Mapping[str, Side], original: str | None, pairing
     for title, side in laid.items():
         if title == original:
             continue
-        mine, theirs = choose(side, laid.get(original or ""), pairing)
+        mine, theirs = _choose(side, laid.get(original or ""), pairing)
         if original is not None and not panels:
-            panels.append(Panel(original, f"{len(theirs)} trips", strands=tuple(strands(view, laid[original], theirs))))
-        panels.append(Panel(title, f"{len(mine)} trips", strands=tuple(strands(view, side, mine))))
+            panels.append(Panel(original, f"{len(theirs)} trips", strands=tuple(_strands(view, laid[original], theirs))))
+        panels.append(Panel(title, f"{len(mine)} trips", strands=tuple(_strands(view, side, mine))))
     return tuple(panels)
+
+
+def _choose(released: Side, original: Side | None, pairing: Integers | None) -> tuple[Integers, Integers]:
+    """Return positions of released trips to draw and of originals to draw beside them; fixed, so that a page repeats."""
+    draw = np.random.default_rng(0)
+    if original is not None and pairing is not None and (pairing >= 0).any():
+        known = np.flatnonzero(pairing >= 0)
+        shown = draw.permutation(known)[:SHOWN]
+        return shown, pairing[shown]
+    mine = draw.permutation(released.n)[:SHOWN]
+    return mine, np.zeros(0, dtype=np.int64) if original is None else draw.permutation(original.n)[:SHOWN]
+
+
+def _strands(view: View, side: Side, chosen: Integers) -> list[Strand]:
+    """Draw the chosen trips in several colours."""
+    x, y = view.project(*side.degrees)
+    found = []
+    for colour in range(COLOURS):
+        parts = [slice(side.offsets[k], side.offsets[k + 1]) for k in chosen[colour::COLOURS]]
+        d = "".join(lines(x[part], y[part], np.array([0, part.stop - part.start])) for part in parts)
+        if d:
+            found.append(Strand(colour + 1, d))
+    return found
 
 
 def _legend(title: str, kind: str, breaks: Breaks, unit: str, classes: int) -> Legend:
@@ -146,15 +194,3 @@ def _change_legend(breaks: Breaks) -> Legend:
     fewer = [(-k, f"fewer, {labels[k]}") for k in range(breaks.n - 1, 0, -1)]
     more = [(k, f"more, {labels[k]}") for k in range(1, breaks.n)]
     return Legend("Change of a cell's share, in percentage points (pp)", "change", (*fewer, *more))
-
-
-def _density_words(share: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
-    return f"{int((share > 0).sum()):,} cells visited; the busiest holds {share.max(initial=0.0):.2g} % of the points"
-
-
-def _change_words(change: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str:
-    return f"{np.abs(change).sum() / 2:.3g} % of the points lie in other cells than in the originals"
-
-
-def _flow_words(flows: Flows) -> str:
-    return f"the {len(flows.share)} strongest flows hold {flows.covered:.3g} % of the trips"

@@ -1,11 +1,11 @@
-"""The report of one release: what it promises, how it looks beside its originals, what it is good for."""
+"""Write the report of one release: what it promises, how it looks beside its originals, what it is good for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from murmurate.core.guarantee import NoGuarantee
 from murmurate.core.score import Score
@@ -24,19 +24,9 @@ NO_FIGURES: Mapping[str, Any] = {"atlas": None, "traffic": None, "lives": None}
 """What the template is given where no figure of the kind fills it."""
 
 
-class Attacked(Protocol):
-    """What a run of attacks gives."""
-
-    @property
-    def scores(self) -> Sequence[Score]: ...
-
-    @property
-    def skipped(self) -> Mapping[str, str]: ...
-
-
 @dataclass(frozen=True)
 class Promise:
-    """What a manifest says, for the first screen of every page."""
+    """Hold what a manifest says, for the first screen of every page."""
 
     manifest: Manifest
     words: str
@@ -48,7 +38,7 @@ class Promise:
 
     @classmethod
     def of(cls, manifest: Manifest) -> Promise:
-        """From public parameters alone."""
+        """Read the promise from public parameters alone."""
         guarantee = manifest.guarantee
         bounds = [
             f"at most {value:,} {what}"
@@ -68,15 +58,12 @@ class Promise:
 
 def write_report(path: str | Path, review: Review, evaluation: Evaluation, *, public: bool = False, base: Base = None) -> Path:
     """Write the internal report, or the public one, which is made from the release folder and `base` alone."""
-    manifest = review.release.manifest
-    if public:
-        values = _public(review, base)
-    else:
-        values = _internal(review, evaluation, base)
-    return write_page(path, render("report.html.j2", public=public, promise=Promise.of(manifest), **values))
+    values = _public(review, base) if public else _internal(review, evaluation, base)
+    promise = Promise.of(review.release.manifest)
+    return write_page(path, render("report.html.j2", public=public, promise=promise, **values))
 
 
-def write_attack_report(path: str | Path, review: Review, result: Attacked) -> Path:
+def write_attack_report(path: str | Path, review: Review, result: Evaluation) -> Path:
     """Write what attacks found; there is no public edition of it."""
     return write_page(
         path,
@@ -92,7 +79,7 @@ def write_attack_report(path: str | Path, review: Review, result: Attacked) -> P
 
 
 def _public(review: Review, base: Base) -> dict[str, Any]:
-    """Nothing here may touch `review.original`, its pairing or the evaluation, not even its grid."""
+    """Draw the public edition; nothing here may touch `review.original`, its pairing or the evaluation, not even its grid."""
     empty: dict[str, Any] = {"key": [], "families": [], "skipped": {}, "by_hour": [], "note": "", "counts": None}
     return {**empty, **NO_FIGURES, **drawn(Shown(review.release, base))}
 
@@ -111,7 +98,7 @@ def _internal(review: Review, evaluation: Evaluation, base: Base) -> dict[str, A
 
 
 def hour_charts(scores: Sequence[Score]) -> list[Chart]:
-    """What was measured hour by hour."""
+    """Draw what was measured hour by hour."""
     found = (
         score_by_hour("Difference in cells per trip", "Jensen-Shannon", scores, "trip_size"),
         score_by_hour("How far flows are misplaced", "m", scores, "od_emd", floors(scores).get("od_emd")),

@@ -1,4 +1,4 @@
-"""Plots with dots, lines and interval bands, as SVG path data in small panels."""
+"""Draw plots with dots, lines and interval bands, as SVG path data in small panels."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from math import ceil, floor, isfinite, log10
 WIDTH, HEIGHT = 400, 280
 """Size of a panel in SVG units; a page scales it to the width there is."""
 LEFT, RIGHT, TOP, BOTTOM = 58, 10, 26, 46
-"""Margins of a panel in SVG units: room for tick labels at the left, the y label above and the x label below."""
+"""Margins of a panel in SVG units: space for tick labels at the left, the y label above and the x label below."""
 SHAPES = ("circle", "square", "diamond", "triangle", "cross")
-"""Shapes of dots, so that series are told apart without colour."""
+"""Shapes of dots, so that series are distinguished without colour."""
 COLOURS = 6
-"""Colours of the style sheet that tell series apart (`--s1` to `--s6`)."""
+"""Colours of the style sheet for unordered series (`--s1` to `--s6`)."""
 SHADES = 7
 """Ordered colours of the style sheet (`--b1` to `--b7`)."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A linear or logarithmic scale between round ends, with its ticks."""
+    """Hold a linear or logarithmic scale between round ends, with its ticks."""
 
     label: str
     low: float
@@ -38,8 +38,8 @@ class Axis:
 def linear_axis(label: str, values: Iterable[float], *, wanted: int = 5) -> Axis:
     """Make an axis that holds all finite values and zero.
 
-    >>> linear_axis("m", [3.0, 17.0]).ticks
-    (0.0, 5.0, 10.0, 15.0, 20.0)
+    >>> linear_axis("m", [3.0, 24.0]).ticks
+    (0.0, 5.0, 10.0, 15.0, 20.0, 25.0)
     """
     there = [float(value) for value in values if isfinite(value)]
     low, high = min([0.0, *there]), max([0.0, *there])
@@ -68,7 +68,7 @@ def log_axis(label: str, values: Iterable[float]) -> Axis:
 
 
 def round_step(extent: float, wanted: int) -> float:
-    """A step of 1, 2 or 5 times a power of ten that gives about as many steps as wanted."""
+    """Return a step of 1, 2 or 5 times a power of ten that gives about as many steps as wanted."""
     rough = extent / wanted
     power = 10.0 ** floor(log10(rough))
     return float(min((1, 2, 5, 10), key=lambda digit: abs(digit * power - rough)) * power)
@@ -76,7 +76,7 @@ def round_step(extent: float, wanted: int) -> float:
 
 @dataclass(frozen=True)
 class Style:
-    """How a series looks: a class of the style sheet for its colour, and the shape of its dots."""
+    """Hold how a series looks: a class of the style sheet for its colour, and the shape of its dots."""
 
     colour: str
     shape: str
@@ -88,19 +88,19 @@ class Style:
 
 
 def series_style(number: int) -> Style:
-    """Style of the numbered series; thirty differ."""
+    """Return the style of the numbered series; thirty differ."""
     return Style(f"c{number % COLOURS + 1}", SHAPES[number % len(SHAPES)])
 
 
 def ordered_style(number: int, total: int) -> Style:
-    """Style of one of `total` ordered series."""
+    """Return the style of one of `total` ordered series."""
     shade = 1 + round(number * (SHADES - 1) / max(1, total - 1))
     return Style(f"o{shade}", SHAPES[number % len(SHAPES)])
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One drawn thing: its path, its classes, and the words shown when it is pointed at."""
+    """Hold one drawn thing: its path, its classes, and the words shown when it is pointed at."""
 
     kind: str
     """`dot`, `line`, `band` or `level`."""
@@ -111,7 +111,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Panel:
-    """One frame with its axes: ticks at their places, shapes, and what it shows in words."""
+    """Hold one frame with its axes: ticks at their places, shapes, and what it shows in words."""
 
     title: str
     words: str
@@ -132,7 +132,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Plot:
-    """Panels that share a legend, and what a reader must know beside them."""
+    """Hold panels that share a legend, and what a reader must know beside them."""
 
     title: str
     caption: str
@@ -143,7 +143,7 @@ class Plot:
 
 
 class Drawing:
-    """Collects the shapes of one panel; a dot that is not finite, or has no place on a logarithmic axis, is left out."""
+    """Collect the shapes of one panel; a dot that is not finite, or has no place on a logarithmic axis, is left out."""
 
     def __init__(self, x: Axis, y: Axis) -> None:
         self.x, self.y = x, y
@@ -180,7 +180,7 @@ class Drawing:
             self._shapes.append(Shape("level", "", f"M{_x(self.x, value):.0f} {TOP}V{HEIGHT - BOTTOM}", label))
 
     def panel(self, title: str, words: str) -> Panel:
-        """The finished panel."""
+        """Return the finished panel."""
         return Panel(title, words, self.x, self.y, tuple(self._shapes))
 
     def _fits(self, x: float, y: float) -> bool:

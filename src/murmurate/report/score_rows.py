@@ -1,4 +1,4 @@
-"""Scores as rows people read: numbers with units, which way is better, and what good looks like."""
+"""Write scores as rows people read: numbers with units, which way is better, and what good looks like."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from murmurate.releases.kind import Kind
 from murmurate.report.words import FAMILIES, FOLDED, MEANINGS, part_words
 
 _STATISTICS = (".sd", ".min", ".max", ".sum")
+"""Endings of scores that only the full list shows."""
 _SHARES = ("jsd", "total_variation", "coverage", "overlap", "f1", "true_positives", "trip_size", "_similarity")
+"""Words in names of scores between 0 and 1."""
 _NATURAL = ("adatrace_trip", "adatrace_diameter", "adatrace_length")
+"""Scores between 0 and ln 2: divergences in nats."""
 _ROOTS = ("dpmobility_visits.jsd", "dpmobility_od.jsd")
+"""Scores between 0 and the root of ln 2."""
 
 BETTER = {
     "lower": "lower is better",
@@ -21,11 +25,12 @@ BETTER = {
     "closer_to_chance": "safer near chance",
     "neither": "for reading",
 }
+"""Which way a score is better, in words."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One score in words."""
+    """Hold one score in words."""
 
     name: str
     label: str
@@ -44,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """The scores of one metric or one attack."""
+    """Hold the scores of one metric or one attack."""
 
     title: str
     asks: str
@@ -54,7 +59,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Family:
-    """The metrics that belong together."""
+    """Hold the metrics that belong together."""
 
     title: str
     groups: tuple[Group, ...]
@@ -63,7 +68,7 @@ class Family:
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """A number people can read, with its unit; a dash where there is none.
+    """Write a number people can read, with its unit; a dash where there is none.
 
     >>> number(1234.567, "m"), number(0.04567), number(float("nan"))
     ('1,235 m', '0.0457', '–')
@@ -77,7 +82,7 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def families(scores: Iterable[Score]) -> list[Family]:
-    """All scores by family and metric, in the order of the registry's families."""
+    """Group all scores by family and metric, in the order of the registry's families."""
     by_family: dict[str, dict[str, list[Score]]] = {}
     for score in scores:
         by_family.setdefault(score.family, {}).setdefault(score.name.split(".")[0], []).append(score)
@@ -93,7 +98,7 @@ def families(scores: Iterable[Score]) -> list[Family]:
 
 
 def attacks(scores: Iterable[Score]) -> list[Group]:
-    """The scores of attacks, one group an attack; what the adversary knows stands with each score."""
+    """Group the scores of attacks, one group an attack; what the adversary knows stands with each score."""
     by_attack: dict[str, list[Score]] = {}
     for score in scores:
         by_attack.setdefault(score.name.split(".")[0], []).append(score)
@@ -101,7 +106,7 @@ def attacks(scores: Iterable[Score]) -> list[Group]:
 
 
 def key_rows(scores: Sequence[Score], kind: Kind, wanted: int = 6) -> list[Row]:
-    """The first scores a reader should see."""
+    """Return the first scores a reader should see."""
     by_name = {score.name: score for score in scores}
     found = [
         row(by_name[name], label)
@@ -114,7 +119,7 @@ def key_rows(scores: Sequence[Score], kind: Kind, wanted: int = 6) -> list[Row]:
 
 
 def row(score: Score, label: str | None = None) -> Row:
-    """One score in words."""
+    """Write one score in words."""
     times, unit = (100, "%") if _is_relative(score) else (1, score.unit)
     interval = ""
     if score.low is not None and score.high is not None:
@@ -134,7 +139,7 @@ def row(score: Score, label: str | None = None) -> Row:
 
 
 def floors(scores: Sequence[Score]) -> Mapping[str, Score]:
-    """Metric -> what a second sample of the originals scores, where that was measured."""
+    """Return metric -> what a second sample of the originals scores, where that was measured."""
     return {score.name.removesuffix(".floor"): score for score in scores if score.name.endswith(".floor")}
 
 
@@ -147,15 +152,12 @@ def _group(metric: str, scores: Sequence[Score]) -> Group:
 
 
 def _is_relative(score: Score) -> bool:
-    words = score.name.split(".")
-    return not score.unit and any(
-        word in ("relative", "relative_absolute", "relative_mean_change", "relative_error", "lost", "invented")
-        for word in words
-    )
+    relative = {"relative", "relative_absolute", "relative_mean_change", "relative_error", "lost", "invented"}
+    return not score.unit and not relative.isdisjoint(score.name.split("."))
 
 
 def _quality(score: Score) -> float | None:
-    """How near to perfect, for scores between two known ends."""
+    """Return how near to perfect a score is, for scores between two known ends."""
     last = score.name.split(".")[-1]
     if not math.isfinite(score.value) or score.chance is not None or score.unit not in ("", "nats"):
         return None

@@ -34,7 +34,7 @@ def write_study_report(result: StudyResult, path: str | Path, *, metrics: Sequen
 
 
 def study_page(result: StudyResult, *, metrics: Sequence[str] | None = None) -> str:
-    """The page as text."""
+    """Return the page as text."""
     names = [] if result.table.is_empty() else result.table["dataset"].unique(maintain_order=True).to_list()
     return render(
         "study.html.j2",
@@ -84,7 +84,7 @@ def _dataset(result: StudyResult, name: str, metrics: Sequence[str] | None) -> d
 
 
 def _trade_offs(result: StudyResult, table: pl.DataFrame, name: str) -> tuple[list[plots.Plot], str]:
-    """The figures of utility against attacks, or why there are none."""
+    """Draw the figures of utility against attacks, or say why there are none."""
     measured = table.filter(pl.col("mechanism") != ORIGINAL)
     having = dict(measured.group_by("metric").agg(pl.col("mechanism").n_unique()).iter_rows())
     attacks = [word for word in ATTACKS if word in having]
@@ -99,7 +99,7 @@ def _trade_offs(result: StudyResult, table: pl.DataFrame, name: str) -> tuple[li
 
 
 def _rows(result: StudyResult, dataset: str, metric: str) -> list[dict[str, Any]]:
-    """The paper's table of one metric: a by budget, b and c, and where two mechanisms cannot be told apart."""
+    """Return the paper's table of one metric: a by budget, b and c, and where two mechanisms do not differ."""
     here = (pl.col("dataset") == dataset) & (pl.col("metric") == metric)
     first, second = result.regression.first.filter(here), result.regression.second.filter(here)
     compared = result.regression.performance.filter(here)
@@ -115,7 +115,7 @@ def _rows(result: StudyResult, dataset: str, metric: str) -> list[dict[str, Any]
 
 
 def _summary(result: StudyResult, dataset: str) -> list[dict[str, Any]]:
-    """Mean over repeats of every score that has no first layer, setting by setting: attacks and whole-release metrics."""
+    """Return the mean over repeats of every score without a first layer, by setting: attacks and whole-release metrics."""
     regressed = result.regression.first.filter(pl.col("dataset") == dataset)["metric"].unique()
     table = result.table.filter(pl.col("dataset") == dataset, pl.col("mechanism") != ORIGINAL)
     attacks = (pl.col("kind") == "attack") | ~pl.col("metric").is_in(regressed.to_list())

@@ -1,4 +1,4 @@
-"""The tour: every mechanism on the built-in city, judged side by side. What `murmurate demo` runs."""
+"""Run every mechanism on the built-in city and compare them: what `murmurate demo` does."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ METRICS = (
 """The metrics of trips that a demo takes: every family, nothing slow. Of other kinds of release it takes all."""
 
 REPORT = "report.html"
+"""The page to look at first."""
 
 
 @dataclass(frozen=True)
 class Tour:
-    """Where everything is, and what was found."""
+    """Hold where everything is, and what was found."""
 
     folder: Path
     entries: tuple[Entry, ...]
@@ -62,7 +63,7 @@ class Tour:
 
 
 class MechanismFailed(RuntimeError):
-    """A mechanism that could not be shown; the note holds where it failed."""
+    """Raised for a mechanism that could not be shown; the note holds where it failed."""
 
 
 def tour(
@@ -105,17 +106,17 @@ def tour(
             write_comparison(temporary / REPORT, entries, town.trips, grid=town.grid(cell_m), base=_base(town), demo=True)
             write_json(temporary / "scores.json", {entry.name: _json(entry) for entry in entries})
     if failed:
-        told = "; ".join(str(error) for error in failed.values())
-        raise ExceptionGroup(f"{len(failed)} of {len(names)} mechanisms failed: {told}", list(failed.values()))
+        reasons = "; ".join(str(error) for error in failed.values())
+        raise ExceptionGroup(f"{len(failed)} of {len(names)} mechanisms failed: {reasons}", list(failed.values()))
     settled = (replace(entry.release, folder=folder / "releases" / entry.name) for entry in entries)
     return Tour(folder, tuple(replace(entry, release=made) for entry, made in zip(entries, settled, strict=True)))
 
 
 def _stop(town: City, folder: Path, seed: int, cell_m: float, name: str) -> Entry | tuple[str, str]:
-    """One mechanism shown; or what went wrong and where, as text: not every exception travels between processes."""
+    """Show one mechanism; or return what went wrong and where, as text: not every exception travels between processes."""
     try:
         return _show(town, folder, seed, cell_m, name)
-    except Exception as error:  # noqa: BLE001  told at the end, all together, with a failure code
+    except Exception as error:  # noqa: BLE001  raised at the end, all together, with a failure code
         return f"{type(error).__name__}: {error}", traceback.format_exc()
 
 
@@ -135,9 +136,9 @@ def _show(town: City, folder: Path, seed: int, cell_m: float, name: str) -> Entr
     evaluation, attacked = Evaluation((), {}), None
     if kind.scores:
         chosen = [metric for metric in METRICS if metric in kind.scores] or None
-        evaluation = seen.evaluate(grid=town.grid(cell_m), metrics=chosen, workers=1, seed=seed)
+        evaluation = seen.take_metrics(grid=town.grid(cell_m), metrics=chosen, workers=1, seed=seed)
     if kind.attacks:
-        attacked = seen.attack(seed=seed)
+        attacked = seen.run_attacks(seed=seed)
     pages, base = folder / "reports", _base(town)
     write_report(pages / f"{name}.html", seen, evaluation, base=base)
     write_report(pages / f"{name}-public.html", seen, evaluation, base=base, public=True)

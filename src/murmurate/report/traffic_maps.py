@@ -1,4 +1,4 @@
-"""The maps of a network release: traffic on every road, what it shares with the original, its hours and its busiest links."""
+"""Draw a network release: traffic on every road, what it shares with the original, its hours and its busiest links."""
 
 from __future__ import annotations
 
@@ -17,16 +17,20 @@ from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
 
 CLASSES = 5
+"""Classes of traffic, by colour and width."""
 BUSIEST = 12
+"""Links in the table of the busiest. Set by hand."""
 TAIL = 0.002
-"""Of the network's vertices, left outside the window on each side: a lone far road would shrink the rest."""
+"""Share of the network's vertices outside the window on each side: a lone far road would shrink the rest. Set by hand."""
 HEADINGS = ("east", "north", "west", "south")
+"""Words for `RoadNetwork.heading`."""
 OVERLAP = {"both": "in both", "lost": "only in the original", "added": "only in the release"}
+"""Roles of roads on a map of overlap, in words."""
 
 
 @dataclass(frozen=True)
 class Roads:
-    """Streets drawn alike: `role` names colour and width."""
+    """Hold streets drawn alike: `role` names colour and width."""
 
     role: str
     label: str
@@ -35,7 +39,7 @@ class Roads:
 
 @dataclass(frozen=True)
 class TrafficMap:
-    """One map, and the same in words."""
+    """Hold one map, and the same in words."""
 
     title: str
     words: str
@@ -44,7 +48,7 @@ class TrafficMap:
 
 @dataclass(frozen=True)
 class Busy:
-    """One of the busiest links, beside its original where that may be shown."""
+    """Hold one of the busiest links, beside its original where that may be shown."""
 
     name: str
     heading: str
@@ -56,7 +60,7 @@ class Busy:
 
 @dataclass(frozen=True)
 class TrafficAtlas:
-    """Every picture of a network release, on one window and one scale of traffic."""
+    """Hold every picture of a network release, on one window and one scale of traffic."""
 
     view: View
     ground: tuple[Layer, ...]
@@ -71,7 +75,7 @@ class TrafficAtlas:
 def traffic_atlas(
     released: LinkFlows, original: LinkFlows | None, *, base: BaseMap | RoadNetwork | None = None
 ) -> TrafficAtlas:
-    """Maps of a release and, on an internal page, of its original; without it, everything is read from the release alone."""
+    """Draw a release and, on an internal page, its original; without it, everything is read from the release alone."""
     network = released.network
     view = network_view(network)
     sides = {"Original": original, "Released": released} if original is not None else {"Released": released}
@@ -94,14 +98,14 @@ def traffic_atlas(
 
 
 def network_view(network: RoadNetwork) -> View:
-    """The window of a network, from public geography alone."""
+    """Return the window of a network, from public geography alone."""
     (south, north), (west, east) = (np.quantile(values, [TAIL, 1 - TAIL]) for values in (network.shape_lat, network.shape_lng))
     pad = 0.02 * max(north - south, east - west) + 1e-4
     return View(float(south - pad), float(west - pad), float(north + pad), float(east + pad))
 
 
 def overlap(released: LinkFlows, original: LinkFlows, view: View, title: str = "Overlap") -> TrafficMap:
-    """What a release shares with the original, what it lost and what it added (the paper's figure 5)."""
+    """Draw what a release shares with the original, what it lost and what it added (the paper's figure 5)."""
     mine, theirs = released.totals > 0, original.totals > 0
     parts = {"both": mine & theirs, "lost": theirs & ~mine, "added": mine & ~theirs}
     length = original.network.length_m / 1000
@@ -114,13 +118,13 @@ def overlap(released: LinkFlows, original: LinkFlows, view: View, title: str = "
 
 
 def driven_map(original: LinkFlows, view: View) -> TrafficMap:
-    """All roads that were driven, however often."""
+    """Draw all roads that were driven, however often."""
     driven = Roads("both", "driven", _d(view, original.network, original.totals > 0))
     return TrafficMap("Original", f"{original.length_km:,.0f} km of roads", (driven,))
 
 
 def comparison_maps(original: LinkFlows, releases: Mapping[str, LinkFlows], view: View) -> list[TrafficMap]:
-    """The original's roads, and what each release (name -> flows) shares with them, for a page that compares them."""
+    """Draw the original's roads, and what each release (name -> flows) shares with them."""
     return [driven_map(original, view), *(overlap(flows, original, view, title) for title, flows in releases.items())]
 
 
@@ -136,13 +140,13 @@ def _traffic(title: str, flows: LinkFlows, streets: Floats, breaks: Breaks, view
 
 
 def _streets(flows: LinkFlows) -> Floats:
-    """Traffic of both directions together, on each of them."""
+    """Return the traffic of both directions together, on each of them."""
     totals, twin = flows.totals, flows.network.twin
     return totals + np.where(twin >= 0, totals[twin], 0.0)
 
 
 def _d(view: View, network: RoadNetwork, chosen: NDArray[np.bool_]) -> str:
-    """Links as a path; a street whose other direction is drawn as well is drawn once."""
+    """Draw links as a path; a street whose other direction is drawn as well is drawn once."""
     twin = network.twin
     repeated = (twin >= 0) & (twin < np.arange(network.n_links)) & chosen[twin]
     return lines(*link_shapes(view, network, np.flatnonzero(chosen & ~repeated)))

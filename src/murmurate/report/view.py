@@ -1,4 +1,4 @@
-"""The window of a map: degrees become the whole-number units of a drawing, the same for every panel of a page."""
+"""Project a map: degrees become the whole-number units of a drawing, the same for every panel of a page."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ LONGER_SIDE = 1000
 """Units along the longer side: one is less than a pixel on any screen, and whole numbers keep pages small."""
 
 _MARGIN = 2 * LONGER_SIDE
-"""How far outside the window a line is still followed; strays beyond it are pulled to there."""
+"""Distance outside the window, in units, up to which a line is followed; strays beyond it are moved to there."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A box of degrees drawn upright, with as many units to a metre in both directions at its middle."""
+    """Hold a box of degrees drawn upright, with as many units to a metre in both directions at its middle."""
 
     south: float
     west: float
@@ -28,7 +28,7 @@ class View:
 
     @classmethod
     def of(cls, grid: Grid) -> View:
-        """The box of a grid."""
+        """Return the box of a grid."""
         return cls(grid.south, grid.west, grid.north, grid.east)
 
     @cached_property
@@ -57,7 +57,7 @@ class View:
         )
 
     def scale_bar(self) -> tuple[int, str]:
-        """A round distance about a quarter of the window wide: its units, and how long it is."""
+        """Return a round distance about a quarter of the window wide: its units, and how long it is."""
         from murmurate.spaces.sphere import great_circle_m
 
         middle = (self.south + self.north) / 2
@@ -70,7 +70,7 @@ class View:
 
 
 def lines(x: Integers, y: Integers, offsets: Integers, *, closed: bool = False) -> str:
-    """Polylines as one SVG path, with steps relative and repeated vertices left out.
+    """Write polylines as one SVG path, with steps relative and repeated vertices left out.
 
     >>> lines(np.array([0, 3, 3, 5]), np.array([0, 4, 4, 4]), np.array([0, 4]))
     'M0 0l3 4l2 0'

@@ -1,4 +1,4 @@
-"""What a mechanism is known to be weak at: the section of its own documentation page, which travels with the package."""
+"""Read the known weaknesses of a mechanism from its documentation page, which travels with the package."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import re
 from pathlib import Path
 
 SECTION = "## Known weaknesses"
-
-_PACKAGED = Path(__file__).parent / "mechanism_pages"
-_IN_A_CLONE = Path(__file__).parents[3] / "docs" / "mechanisms"
-
-_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+"""Heading of the section that reports quote."""
+_FOLDERS = (Path(__file__).parent / "mechanism_pages", Path(__file__).parents[3] / "docs" / "mechanisms")
+"""Where the pages are: packaged, or in a clone of the repository."""
 
 
 def known_weaknesses(mechanism: str) -> list[str]:
-    """The bullets of the page's section, one sentence or more each; none where there is no page."""
+    """Return the bullets of the page's section, one sentence or more each; none where there is no page."""
     if not re.fullmatch(r"[a-z0-9_]+", mechanism):  # a manifest's word is not trusted to be a file name
         return []
-    for folder in (_PACKAGED, _IN_A_CLONE):
+    for folder in _FOLDERS:
         page = folder / f"{mechanism}.md"
         if page.is_file():
             return _bullets(page.read_text(encoding="utf-8"))
@@ -38,11 +36,11 @@ def _bullets(page: str) -> list[str]:
             bullets[-1] += f" {text.removeprefix('- ')}"
         elif text and not text.startswith("#"):
             bullets.append(text)
-    return [_LINK.sub(r"\1", bullet) for bullet in bullets]
+    return [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", bullet) for bullet in bullets]
 
 
 def spans(text: str) -> list[tuple[bool, str]]:
-    """A sentence cut at its backticks: (is code, text).
+    """Cut a sentence at its backticks: (is code, text).
 
     >>> spans("set `memo` off")
     [(False, 'set '), (True, 'memo'), (False, ' off')]

@@ -1,4 +1,4 @@
-"""What each score says and what good looks like, in plain words. The formulas are in docs/metrics.md."""
+"""Say in words what each score means and what a good value is. The formulas are in docs/metrics.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from murmurate.core.guarantee import DP, GeoInd, Guarantee, KAnonymity, Plausibl
 
 @dataclass(frozen=True)
 class Meaning:
-    """One metric: its plain name, the question it answers, what a good value is."""
+    """Hold one metric: its plain name, the question it answers, what a good value is."""
 
     title: str
     asks: str
@@ -17,10 +17,15 @@ class Meaning:
 
 
 _SAME = "0 is identical, 1 has nothing in common"
+"""Good values of a divergence in base 2."""
 _ZERO = "0 is identical; no upper end"
+"""Good values of an error or distance."""
 _ALL = "1 keeps all, 0 keeps none"
+"""Good values of a share that is kept."""
 _NATS = "0 is identical, 0.693 has nothing in common"
+"""Good values of a divergence in nats."""
 _FLOOR = "near the floor is as good as a second real sample"
+"""Good values of a distance with a floor."""
 
 MEANINGS: dict[str, Meaning] = {
     "length": Meaning("Trip length", "Are trips as long as they were?", "no change; 0 for the distances"),
@@ -91,8 +96,10 @@ FAMILIES = {
     "adatrace": "As AdaTrace measures",
     "dpmobility": "As dp-mobility-report measures",
 }
+"""Titles of the families of metrics, in the order of a report."""
 
 FOLDED = ("adatrace", "dpmobility")
+"""Families that are closed until a reader opens them."""
 
 PARTS = {
     "emd": "distance of the distributions (earth mover's)",
@@ -117,6 +124,7 @@ PARTS = {
     "average": "average point",
     "greatest": "farthest moved point",
 }
+"""Parts of names of scores, in words."""
 
 KEY_ATTACKS = {
     "reidentify.places.top1_k4": "Trip found by 4 known points",
@@ -129,7 +137,7 @@ KEY_ATTACKS = {
 
 
 def short_promise(guarantee: Guarantee) -> str:
-    """The guarantee in one short line, for a table."""
+    """Write the guarantee in one short line, for a table."""
     unit = {"point": "point", "trip": "trip", "user_day": "person and day", "user": "person"}[guarantee.unit.name]
     if isinstance(guarantee, DP):
         delta = f", delta = {guarantee.delta:.2g}" if guarantee.delta else ""
@@ -145,7 +153,7 @@ def short_promise(guarantee: Guarantee) -> str:
 
 
 def part_words(name: str) -> str:
-    """The part of a metric that a score is, in words.
+    """Write the part of a metric that a score is, in words.
 
     >>> part_words("top_places.coverage_50"), part_words("od_matrix.zones.jsd"), part_words("trip_size")
     ('coverage 50', 'between 10 x 10 zones, difference (Jensen-Shannon)', 'overall')

@@ -1,4 +1,4 @@
-"""One cell: rehearse the mechanism as often as asked and measure every repeat; runs in any process."""
+"""Run one cell: rehearse the mechanism for each repeat and measure it; in any process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 from numba import njit
 
 from murmurate import noise
-from murmurate.attacks import attack_function
+from murmurate.attacks import NAMES
 from murmurate.core.score import Better, Score
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
@@ -19,19 +19,19 @@ from murmurate.custody.door import rehearse
 from murmurate.errors import InputError, MurmurateError
 from murmurate.judging.study.datasets import Dataset, load
 from murmurate.judging.study.grid import ORIGINAL, Cell, mechanism_of
-from murmurate.metrics import measure, metric
+from murmurate.metrics import METRICS, measure
 from murmurate.metrics.bootstrap import STATISTICS
 from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import Comparison, NotMeasurable, Side
 from murmurate.metrics.hausdorff import SAMPLED, nearest
 
 TOGETHER_POINTS = 400_000
-"""Repeats that fit into as many points go through a mechanism in one call, where it treats people apart."""
+"""Most points of the repeats that go through a mechanism in one call, where it treats people apart. Set by hand."""
 
 
 @dataclass(frozen=True)
 class _OfReleased:
-    """A measure of every released trip that needs no pairing, named `metric` + `joint` + statistic."""
+    """Take a measure of every released trip that needs no pairing, named `metric` + `joint` + statistic."""
 
     values: Callable[[Comparison], Floats]
     unit: str
@@ -54,20 +54,16 @@ OF_RELEASED: dict[str, _OfReleased] = {
 
 SCHEMA = {
     "repeat": pl.Int64,
-    "kind": pl.String,
-    "metric": pl.String,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "chance": pl.Float64,
-    "better": pl.String,
-    "unit": pl.String,
+    **dict.fromkeys(("kind", "metric"), pl.String),
+    **dict.fromkeys(("value", "low", "high", "chance"), pl.Float64),
+    **dict.fromkeys(("better", "unit"), pl.String),
 }
+"""Columns of the results of a cell, one row a value."""
 
 
 @dataclass
 class Outcome:
-    """What a cell gave: rows, or the reason why there are none."""
+    """Hold the results of a cell: rows, or the reason why there are none."""
 
     cell: Cell
     rows: pl.DataFrame
@@ -77,7 +73,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """Released trips of one or several repeats."""
+    """Hold released trips of one or several repeats."""
 
     first: int
     """The number of its first repeat."""
@@ -89,7 +85,7 @@ class _Batch:
 
 
 def run_cell(cell: Cell) -> Outcome:
-    """Measure one cell; what a mechanism or an input refuses is told, not raised, so that the study goes on."""
+    """Measure one cell; what a mechanism or an input refuses is returned, not raised, so that the study goes on."""
     rows: list[pl.DataFrame] = []
     skipped: dict[str, str] = {}
     try:
@@ -104,7 +100,7 @@ def run_cell(cell: Cell) -> Outcome:
 
 
 def _releases(cell: Cell, data: Dataset) -> Iterator[_Batch]:
-    """Batches of repeats until all are done."""
+    """Yield batches of repeats until all are done."""
     if cell.label == ORIGINAL:
         own = np.arange(data.trips.n_trips, dtype=np.int64)
         yield _Batch(0, data.trips, np.zeros_like(own), own)
@@ -128,7 +124,7 @@ def _measure(cell: Cell, data: Dataset, batch: _Batch, skipped: dict[str, str]) 
     first, released, repeat, original = batch.first, batch.released, batch.repeat, batch.original
     few = data.trips.n_trips <= SAMPLED  # of more trips the metric itself draws some
     by_trip = [
-        name for name in cell.metrics if metric(name).by_trip or (name in OF_RELEASED and (few or name != "hausdorff_nearest"))
+        name for name in cell.metrics if METRICS[name].by_trip or (name in OF_RELEASED and (few or name != "hausdorff_nearest"))
     ]
     others = [name for name in cell.metrics if name not in by_trip]
     times = int(repeat.max()) + 1 if len(repeat) else 0
@@ -159,7 +155,7 @@ def _measure(cell: Cell, data: Dataset, batch: _Batch, skipped: dict[str, str]) 
                 scores += [("metric", score) for score in measure(name, comparison)]
         for name in cell.attacks:
             with _noting(name, skipped):
-                found = attack_function(name)(part, data.trips, pairing=pairing)
+                found = NAMES.load(name)(part, data.trips, pairing=pairing)
                 scores += [("attack", score) for score in found]
         rows.append(_table(first + k, scores))
     return rows
@@ -175,7 +171,7 @@ def _noting(name: str, skipped: dict[str, str]) -> Iterator[None]:
 
 
 class _Groups:
-    """Statistics of a measure of trips, repeat by repeat, without the intervals that a single release gets."""
+    """Collect statistics of a measure of trips, repeat by repeat, without the intervals that a single release gets."""
 
     def __init__(self, repeat: Integers, times: int, first: int) -> None:
         self.repeat, self.times, self.first = repeat, times, first
@@ -186,12 +182,12 @@ class _Groups:
     def collect(
         self, name: str, values: Floats, *, unit: str, family: str, better: Better = "lower", note: str = ""
     ) -> list[Score]:
-        """Stands in for `bootstrap.summary`."""
+        """Take the statistics of a measure; used in place of `bootstrap.summary`."""
         self.add([f"{name}.{word}" for word in STATISTICS], values, self.repeat[self.among], unit, better)
         return []
 
     def add(self, names: list[str], values: Floats, repeat: Integers, unit: str, better: str) -> None:
-        """Five statistics of the values of each repeat."""
+        """Add five statistics of the values of each repeat."""
         found = _statistics(np.ascontiguousarray(values, dtype=np.float64), repeat, self.times)
         self.rows.append(
             pl.DataFrame(
@@ -224,7 +220,7 @@ def _table(repeat: int, scores: list[tuple[str, Score]]) -> pl.DataFrame:
 
 @njit(cache=True, nogil=True)
 def _statistics(values: Floats, group: Integers, n: int) -> Floats:
-    """Mean, sd, least, greatest and sum of the finite values of each group; NaN for a group without any."""
+    """Return mean, sd, least, greatest and sum of the finite values of each group; NaN for a group without any."""
     result = np.empty((n, 5))
     count, mean = np.zeros(n), np.zeros(n)
     squares, total = np.zeros(n), np.zeros(n)

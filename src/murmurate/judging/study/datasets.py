@@ -1,4 +1,4 @@
-"""The trips a study runs on: made here or read from a file, prepared, and numbered so that repeats can be told apart."""
+"""Load the trips a study runs on: made here or read from a file, cleaned, and numbered so that repeats can be separated."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ DATA_FOLDER = "MURMURATE_DATA"
 
 
 class Absent(InputError):
-    """The file of a dataset is not here; the message is the reason a reader is shown."""
+    """Raised where the file of a dataset is not here; the message is the reason a reader is shown."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Private (or demo) trips whose uid and tid are their positions, and the public spaces that words stand for."""
+    """Hold private (or demo) trips whose uid and tid are their positions, and the public spaces that words stand for."""
 
     name: str
     trips: Trips
@@ -46,7 +46,7 @@ class Dataset:
         return compare(self.trips, self.trips, grid=grid if isinstance(grid, Grid) else None).original
 
     def repeated(self, times: int) -> Trips:
-        """As many copies of all trips, each of people of its own: one run over it is `times` independent runs."""
+        """Return as many copies of all trips, each of people of its own: one run over it is `times` independent runs."""
         if times == 1:
             return self.trips
         points, trips = self.trips.n_points, self.trips
@@ -60,25 +60,26 @@ class Dataset:
         return Trips(table, trips.space, trips.time_zone)
 
     def positions(self, released: Trips) -> tuple[Integers, Integers]:
-        """Of each released trip that kept its tid: which repeat it belongs to, and which original it was."""
-        repeat, original = np.divmod(released.trip_ids.to_numpy().astype(np.int64), self.trips.n_trips)
-        return repeat, original
+        """Return, for each released trip that kept its tid, its repeat and its original."""
+        return np.divmod(released.trip_ids.to_numpy().astype(np.int64), self.trips.n_trips)
 
 
-_KEPT: dict[tuple[object, ...], Dataset] = {}
-_KEPT_AT_MOST = 4
+_LOADED: dict[tuple[object, ...], Dataset] = {}
+"""Datasets that this process has read, the oldest first."""
+_MAX_LOADED = 4
+"""Datasets kept in memory by a process. Set by hand."""
 
 
 def load(spec: DatasetSpec, folder: str = ".") -> Dataset:
-    """The dataset, read once for all cells that run in this process; `Absent` where its file is not here."""
+    """Return the dataset, read once for all cells that run in this process; `Absent` where its file is not here."""
     path = _place(spec, folder) if spec.kind == "file" else None
     seen = path.stat() if path is not None else None
     key = (repr(spec), path, seen and (seen.st_mtime_ns, seen.st_size))  # a file that was changed is read again
-    if key not in _KEPT:
-        while len(_KEPT) >= _KEPT_AT_MOST:
-            del _KEPT[next(iter(_KEPT))]
-        _KEPT[key] = _load(spec, path)
-    return _KEPT[key]
+    if key not in _LOADED:
+        while len(_LOADED) >= _MAX_LOADED:
+            del _LOADED[next(iter(_LOADED))]
+        _LOADED[key] = _load(spec, path)
+    return _LOADED[key]
 
 
 def _load(spec: DatasetSpec, path: Path | None) -> Dataset:

@@ -1,4 +1,4 @@
-"""The grid of a study, cell by cell: one setting of one mechanism on one dataset, for some of the repeats."""
+"""Expand a study into cells: one setting of one mechanism on one dataset, for some of the repeats."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from murmurate.judging.study.spec import DatasetSpec, MechanismSpec, StudySpec
 from murmurate.mechanisms import build
 
 FORMAT = 1
+"""Version of the results of a cell; another one makes all cells run again."""
 ORIGINAL = "original"
-"""Label of the originals held against themselves: where every metric stands without any mechanism."""
+"""Label of the originals compared with themselves: the value of every metric without any mechanism."""
 CELL_POINTS = 5_000_000
-"""About as many points go through a cell, so that a kill never costs more than some seconds."""
+"""Points that go through a cell, about, so that a kill never costs more than some seconds. Set by hand."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One piece of work; its key names everything that its result depends on."""
+    """Hold one piece of work; its key names everything that its result depends on."""
 
     dataset: DatasetSpec
     folder: str
@@ -43,17 +44,17 @@ class Cell:
 
     @cached_property
     def key(self) -> str:
-        """A name for the result: equal keys, equal law."""
+        """Return a name for the result: cells of equal keys have the same distribution."""
         return _digest([*self._releases, self.metrics, self.attacks])[:32]
 
     @property
     def noise_seed(self) -> int:
-        """The seed of this cell alone: neither order, nor processes, nor what is measured change its noise."""
+        """Return the seed of this cell alone: neither order, nor processes, nor what is measured change its noise."""
         return int(_digest(self._releases)[:12], 16)
 
     @property
     def _releases(self) -> list[Any]:
-        """Everything that the releases of this cell depend on."""
+        """List everything that the releases of this cell depend on."""
         return [
             FORMAT,
             murmurate.__version__,
@@ -73,7 +74,7 @@ def _digest(facts: list[Any]) -> str:
 
 
 def settings(spec: MechanismSpec) -> list[dict[str, Any]]:
-    """Every combination of the swept values, with the fixed ones.
+    """Return every combination of the swept values, with the fixed ones.
 
     >>> part = MechanismSpec(label="a", name="geoind", set={"max_points": 9}, sweep={"epsilon": (1, 2), "radius_m": (5,)})
     >>> settings(part)
@@ -84,7 +85,7 @@ def settings(spec: MechanismSpec) -> list[dict[str, Any]]:
 
 
 def mechanism_of(name: str, parameters: Mapping[str, Any], spaces: Mapping[str, Any]) -> Any:
-    """The mechanism; the space "plane", "grid" or "road" stands for that of the dataset."""
+    """Build the mechanism; the space "plane", "grid" or "road" stands for that of the dataset."""
     values = dict(parameters)
     word = values.get("space")
     if isinstance(word, str) and word in ("plane", "grid", "road"):
@@ -98,7 +99,7 @@ def mechanism_of(name: str, parameters: Mapping[str, Any], spaces: Mapping[str, 
 
 
 def expand(spec: StudySpec, datasets: Mapping[str, Dataset]) -> list[Cell]:
-    """All cells over the datasets that are here; every setting is built once, so that a bad one is refused before any runs."""
+    """Return all cells over the datasets that are here; a bad setting is refused before any runs."""
     cells: list[Cell] = []
     faults: list[Fault] = []
     for part in spec.datasets:

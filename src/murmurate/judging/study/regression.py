@@ -1,4 +1,4 @@
-"""Two layers of straight lines: how a metric grows with the radius (a), and how 1/a grows with the budget (c)."""
+"""Fit two layers of straight lines: how a metric grows with the radius (a), and how 1/a grows with the budget (c)."""
 
 from __future__ import annotations
 
@@ -14,41 +14,35 @@ from murmurate.judging.study.grid import ORIGINAL
 from murmurate.judging.study.spec import RegressionSpec
 
 LEVEL = 0.95
+"""Coverage of the intervals of slopes, as is usual."""
 PLACE = ["dataset", "mechanism", "metric"]
+"""Columns that name a series."""
 
 FIRST = {
-    **dict.fromkeys([*PLACE], pl.String),
-    "budget": pl.Float64,
-    "a": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "b": pl.Float64,
-    "r2": pl.Float64,
+    **dict.fromkeys(PLACE, pl.String),
+    **dict.fromkeys(("budget", "a", "low", "high", "b", "r2"), pl.Float64),
     "n": pl.Int64,
     "significant": pl.Boolean,
 }
+"""Columns of the first layer."""
 SECOND = {
-    **dict.fromkeys([*PLACE], pl.String),
-    "c": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "c_of_low_a": pl.Float64,
-    "c_of_high_a": pl.Float64,
-    "r2": pl.Float64,
+    **dict.fromkeys(PLACE, pl.String),
+    **dict.fromkeys(("c", "low", "high", "c_of_low_a", "c_of_high_a", "r2"), pl.Float64),
     "n": pl.Int64,
     "significant": pl.Boolean,
 }
+"""Columns of the second layer."""
 PERFORMANCE = {
     **dict.fromkeys([*PLACE, "baseline"], pl.String),
-    "budget": pl.Float64,
-    "percent": pl.Float64,
+    **dict.fromkeys(("budget", "percent"), pl.Float64),
     "differs": pl.Boolean,
 }
+"""Columns of the comparison with the baseline."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A slope through the origin with its 95 % interval."""
+    """Hold a slope through the origin with its 95 % interval."""
 
     slope: float
     low: float
@@ -63,7 +57,7 @@ class Line:
 
 
 def through_origin(x: ArrayLike, y: ArrayLike) -> Line:
-    """Least squares of y on x without an intercept; Student's t with n - 1 degrees of freedom.
+    """Fit y on x by least squares without an intercept; Student's t with n - 1 degrees of freedom.
 
     >>> line = through_origin([1, 2, 3], [2, 4, 6])
     >>> line.slope, line.significant
@@ -78,18 +72,18 @@ def through_origin(x: ArrayLike, y: ArrayLike) -> Line:
     if n == 0 or square == 0:
         return Line(math.nan, math.nan, math.nan, math.nan, n)
     slope = float(at @ values) / square
-    left = float(((values - slope * at) ** 2).sum())
+    residual = float(((values - slope * at) ** 2).sum())
     around = float((values**2).sum())
-    r2 = 1 - left / around if around > 0 else math.nan
+    r2 = 1 - residual / around if around > 0 else math.nan
     if n < 2:
         return Line(slope, math.nan, math.nan, r2, n)
-    reach = float(student.ppf((1 + LEVEL) / 2, n - 1)) * math.sqrt(left / (n - 1) / square)
+    reach = float(student.ppf((1 + LEVEL) / 2, n - 1)) * math.sqrt(residual / (n - 1) / square)
     return Line(slope, slope - reach, slope + reach, r2, n)
 
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """Both layers and what they say about one mechanism against another."""
+    """Hold both layers, and the comparison of mechanisms that follows from them."""
 
     means: pl.DataFrame
     """What the first layer rests on: the mean over repeats of every metric at every setting, and its residual."""
@@ -102,13 +96,13 @@ class Regression:
     the two intervals do not overlap."""
 
     def to_json(self) -> dict[str, list[dict[str, Any]]]:
-        """Plain values; what is not a number becomes null."""
+        """Return plain values; what is not a number becomes null."""
         tables = {"a": self.first, "c": self.second, "performance": self.performance}
         return {name: _plain(table) for name, table in tables.items()}
 
 
 def regress(table: pl.DataFrame, spec: RegressionSpec) -> Regression:
-    """Both layers for every mechanism that sweeps the two settings; empty tables where there is none.
+    """Fit both layers for every mechanism that sweeps the two settings; empty tables where there is none.
 
     The intercept b is the metric of the originals against themselves. Only mean values over repeats enter.
     """
@@ -140,7 +134,8 @@ def regress(table: pl.DataFrame, spec: RegressionSpec) -> Regression:
         return empty
     joined = means.join(first.select(*PLACE, "budget", "a"), on=[*PLACE, "budget"], how="left", maintain_order="left")
     residual = pl.col("value") - pl.col("b") - pl.col("a") * pl.col("over")
-    return Regression(joined.with_columns(residual=residual), first, _second(first), _performance(first, spec.baseline))
+    second = _second(first)
+    return Regression(joined.with_columns(residual=residual), first, second, _performance(first, second, spec.baseline))
 
 
 def _second(first: pl.DataFrame) -> pl.DataFrame:
@@ -164,9 +159,8 @@ def _second(first: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SECOND)
 
 
-def _performance(first: pl.DataFrame, baseline: str | None) -> pl.DataFrame:
-    """How much less each mechanism disturbs than the baseline (the first one unless named)."""
-    second = _second(first)
+def _performance(first: pl.DataFrame, second: pl.DataFrame, baseline: str | None) -> pl.DataFrame:
+    """Return how much less each mechanism disturbs than the baseline (the first one unless named)."""
     rows: list[dict[str, Any]] = []
     for (dataset, metric), part in first.group_by("dataset", "metric", maintain_order=True):
         labels = part["mechanism"].unique(maintain_order=True).to_list()
@@ -190,7 +184,7 @@ def _performance(first: pl.DataFrame, baseline: str | None) -> pl.DataFrame:
 
 
 def _gain(more: float, less: float) -> float:
-    """Percent by which one slope is steeper; a trip made shorter is disturbed as one made longer is."""
+    """Return the percentage by which one slope is steeper; a trip made shorter is disturbed as one made longer is."""
     return 100 * (abs(more) / abs(less) - 1) if less else math.nan
 
 

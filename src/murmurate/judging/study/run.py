@@ -1,4 +1,4 @@
-"""Runs a study: what is finished stays, the rest goes to the engine, and one table comes out."""
+"""Run a study: finished cells are kept, the others go to the engine, and one table comes out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from murmurate.judging.study.table import keep, kept, open_folder, tidy, write_r
 
 @dataclass(frozen=True, eq=False)
 class StudyResult:
-    """One tidy table and its two-layer regression. Internal: it was computed from private data."""
+    """Hold one tidy table and its two-layer regression. Internal: it was computed from private data."""
 
     spec: StudySpec
     out: Path
@@ -49,8 +49,9 @@ def study(
 ) -> StudyResult:
     """Run every cell of a study that is not finished yet; nothing is charged and nothing of it is a release.
 
-    `out` keeps finished cells, so a run that was killed goes on where it stopped; cells whose file is damaged are run
-    again. With a `ledger` it is logged that the study looked at each file.
+    `spec` is a TOML file or the same as plain values. `out` keeps finished cells, so a run that was killed goes on where it
+    stopped; cells whose file is damaged are run again. `workers` is the number of processes. A `ledger` logs that the study
+    looked at each file.
 
     >>> import tempfile
     >>> wanted = {"metrics": ["hausdorff"], "datasets": {"tony900": {"skaters": 20}}, "seed": 1,
@@ -98,7 +99,7 @@ def study(
 
 
 def _finish(folder: Path, cell: Cell) -> Outcome:
-    """Run a cell and write it down where it was run: a kill costs what is under way, nothing that is finished."""
+    """Run a cell and write it in the process that ran it: a kill costs what is under way, nothing that is finished."""
     outcome = run_cell(cell)
     if outcome.failed is None:
         keep(folder, outcome)
@@ -106,7 +107,7 @@ def _finish(folder: Path, cell: Cell) -> Outcome:
 
 
 def _datasets(spec: StudySpec) -> tuple[dict[str, Dataset], dict[str, str]]:
-    """The datasets that are here, and why the others are not."""
+    """Return the datasets that are here, and why the others are not."""
     here: dict[str, Dataset] = {}
     skipped: dict[str, str] = {}
     for part in spec.datasets:

@@ -1,4 +1,4 @@
-"""What a study is asked to do: a TOML file or the same as plain values, checked before anything runs."""
+"""Read what a study is to do from a TOML file or plain values, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -8,25 +8,29 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from murmurate.attacks import attack_function
+from murmurate.attacks import NAMES
 from murmurate.core.parameters import closest, one_of, whole
 from murmurate.errors import Fault, InputError, MurmurateError
 from murmurate.mechanisms import mechanism_class
-from murmurate.metrics import metric
+from murmurate.metrics import METRICS
 
 KINDS = ("tony900", "city", "file")
+"""Where the trips of a dataset may come from."""
 READ_KEYS = ("layout", "columns", "time_zone", "local_zone", "time_unit", "time_format", "encoding", "carry", "space", "strict")
+"""What [datasets.NAME.read] may hold: options of `murmurate.read`."""
 CLEAN_KEYS = ("day", "min_points", "min_duration_s", "sampled_trips")
+"""What [datasets.NAME.clean] may hold."""
 MAKE_KEYS = {
     "tony900": ("skaters", "seed"),
     "city": ("people", "days", "seed", "interval_s", "noise_m", "gap_share", "outlier_share", "across_km"),
     "file": (),
 }
+"""Options of the data that are made here, by kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec:
-    """Where trips come from and how they are prepared."""
+    """Say where trips come from and how they are prepared."""
 
     name: str
     kind: str
@@ -43,7 +47,7 @@ class DatasetSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class MechanismSpec:
-    """A mechanism under a label, with fixed settings and settings that are swept."""
+    """Name a mechanism under a label, with fixed settings and settings that are swept."""
 
     label: str
     name: str
@@ -53,7 +57,7 @@ class MechanismSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionSpec:
-    """Which swept settings the two layers run over, and which mechanism the others are compared with."""
+    """Say which swept settings the two layers run over, and which mechanism the others are compared with."""
 
     over: str = "radius_m"
     budget: str = "epsilon"
@@ -62,7 +66,7 @@ class RegressionSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class StudySpec:
-    """Mechanisms x settings x repeats x metrics x attacks x datasets."""
+    """Hold mechanisms x settings x repeats x metrics x attacks x datasets."""
 
     name: str
     datasets: tuple[DatasetSpec, ...]
@@ -79,7 +83,7 @@ class StudySpec:
 
 
 def read_spec(source: str | Path | Mapping[str, Any] | StudySpec) -> StudySpec:
-    """A study from a TOML file or from the same as a mapping; every fault of it in one message."""
+    """Read a study from a TOML file or a mapping; every fault of it comes in one message."""
     if isinstance(source, StudySpec):
         return source
     if isinstance(source, Mapping):
@@ -95,7 +99,7 @@ def read_spec(source: str | Path | Mapping[str, Any] | StudySpec) -> StudySpec:
 
 
 class _Reading:
-    """Collects what is wrong instead of stopping at the first fault."""
+    """Collect what is wrong instead of stopping at the first fault."""
 
     def __init__(self, file: str | None) -> None:
         self.file = file
@@ -135,9 +139,9 @@ def _spec(values: Mapping[str, Any], *, name: str, folder: str, file: str | None
     metrics = read.words("metrics", values.get("metrics", []))
     attacks = read.words("attacks", values.get("attacks", []))
     for word in metrics:
-        read.check(metric, word)
+        read.check(METRICS.load, word)
     for word in attacks:
-        read.check(attack_function, word)
+        read.check(NAMES.load, word)
     if not metrics and not attacks:
         read.wrong('a study measures something: give metrics = ["hausdorff", ...] or attacks = [...].')
     read.check(whole, "repeats", values.get("repeats", 1), at_most=1_000_000)

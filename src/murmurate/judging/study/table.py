@@ -1,4 +1,4 @@
-"""Results on disk: every finished cell a file of its own, written whole or not at all; one tidy table of all of them."""
+"""Keep results on disk: every finished cell in a file of its own, written whole or not at all; one tidy table of them all."""
 
 from __future__ import annotations
 
@@ -18,17 +18,22 @@ from murmurate.judging.study.cell import SCHEMA, Outcome
 from murmurate.judging.study.grid import Cell
 
 RESULTS = "results.parquet"
+"""File of the tidy table."""
 ABOUT = "about.json"
+"""File that says what the study was."""
 CELLS = "cells"
+"""Folder of finished cells, one file each."""
 INTERNAL = (
     "Internal: computed from the originals without a charge, for the custodian's eyes. None of it is a release, and none of it "
     "may leave."
 )
+"""Notice in every file of results."""
 _PART = ".part"
+"""Ending of files that are not complete."""
 
 
 def open_folder(out: Path) -> Path:
-    """The folder of cells; refused where something else lies in `out`. What a killed run left half-written goes."""
+    """Make the folder of cells; refuse an `out` that holds something else. Incomplete files of a killed run are deleted."""
     cells = out / CELLS
     try:
         if out.exists() and not cells.is_dir() and (not out.is_dir() or any(out.iterdir())):
@@ -36,8 +41,8 @@ def open_folder(out: Path) -> Path:
                 f"{out} holds something that is not a study; name a new folder, or that of a study to go on with."
             )
         cells.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for left in [*cells.glob(f"*{_PART}"), *out.glob(f"*{_PART}")]:
-            left.unlink(missing_ok=True)
+        for part in [*cells.glob(f"*{_PART}"), *out.glob(f"*{_PART}")]:
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"{out} cannot be written to: {error.strerror or error}.") from error
     return cells
@@ -54,7 +59,7 @@ def keep(folder: Path, outcome: Outcome) -> None:
 
 
 def kept(folder: Path, cell: Cell) -> Outcome | None:
-    """A finished cell read back; None where there is none, or where it is damaged and must be run again."""
+    """Read back a finished cell; None where there is none, or where it is damaged and must be run again."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -72,7 +77,7 @@ def kept(folder: Path, cell: Cell) -> Outcome | None:
 
 
 def tidy(outcomes: Sequence[Outcome], study: str) -> pl.DataFrame:
-    """One row a value: where it was measured, with which settings, in which repeat."""
+    """Return one row a value: where it was measured, with which settings, in which repeat."""
     names = list(dict.fromkeys(name for outcome in outcomes for name in outcome.cell.parameters))
     types = {name: _type([outcome.cell.parameters.get(name) for outcome in outcomes]) for name in names}
     parts = []
@@ -94,18 +99,18 @@ def tidy(outcomes: Sequence[Outcome], study: str) -> pl.DataFrame:
 
 
 def write_results(out: Path, table: pl.DataFrame, about: Mapping[str, Any]) -> None:
-    """The tidy table and what it is, each whole or not at all."""
+    """Write the tidy table and what it is, each whole or not at all."""
     import pyarrow.parquet as pq
 
     with whole_file(out / RESULTS) as temporary:
-        marked = table.to_arrow().replace_schema_metadata({"murmurate": INTERNAL})
-        pq.write_table(marked, temporary, compression="zstd", write_page_checksum=True)
+        noted = table.to_arrow().replace_schema_metadata({"murmurate": INTERNAL})
+        pq.write_table(noted, temporary, compression="zstd", write_page_checksum=True)
     with whole_file(out / ABOUT) as temporary:
         temporary.write_text(json.dumps({"internal": True, "note": INTERNAL, **about}, indent=2, default=str), encoding="utf-8")
 
 
 def read_results(out: str | Path) -> pl.DataFrame:
-    """The tidy table of a finished study; a damaged one is refused with what to do."""
+    """Read the tidy table of a finished study; a damaged one is refused with what to do."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -124,8 +129,9 @@ def read_results(out: str | Path) -> pl.DataFrame:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary path that becomes `path` at the end, on the disk before it has that name."""
+    """Give the block a temporary path that becomes `path` at the end, on the disk before it has that name."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=_PART)
         os.close(handle)
         temporary = Path(name)
