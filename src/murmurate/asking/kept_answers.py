@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import os
 from collections.abc import Iterator, Mapping
@@ -22,8 +21,16 @@ FILE = "answers.npz"
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold a folder for one process and one fit: two at once would each draw the noise of the next round."""
+    """Hold a folder for one process and one fit: two at once would each draw the noise of the next round.
+
+    Windows cannot lock folders; there nobody is refused.
+    """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if os.name == "nt":
+        yield
+        return
+    import fcntl
+
     handle = os.open(folder, os.O_RDONLY)
     try:
         try:
@@ -43,11 +50,12 @@ def write_durably(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     half.replace(path)
-    handle = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)  # the new name as well: a lost one would let a resumed fit draw again
-    finally:
-        os.close(handle)
+    if os.name != "nt":  # the new name as well: a lost one would let a resumed fit draw again
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def save_answers(folder: Path, key: bytes, answers: Mapping[str, Answer]) -> None:

@@ -20,6 +20,7 @@ from murmurate.noise import geo_laplace, planar_laplace
 from murmurate.spaces import Plane
 
 _QUANTILE_95 = 4.743865
+"""Noise scales within which a planar Laplace draw lies with probability 0.95: (1 + q) exp(-q) = 0.05."""
 
 
 @dataclass(frozen=True, kw_only=True)

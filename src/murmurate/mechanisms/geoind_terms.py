@@ -21,12 +21,19 @@ if TYPE_CHECKING:
     from murmurate.spaces.road import RoadNetwork
 
 MICRO = 1e6
-NARROWEST_SCALE_STEPS = 1e9
+"""Microdegrees of a degree."""
+
+MAX_SCALE_STEPS = 1e9
+"""Largest noise scale on a plane, in lattice steps: draws of many scales still fit exact integers."""
+
 FINEST_STEP_M = 0.1
-"""A plane's own default; snapping moves no place by more than a pace."""
+"""Lattice step in metres that is always accepted: a plane's own default, so that snapping moves no place by a pace."""
+
 WORD = {"point": "point", "trip": "trip", "user_day": "person's day", "user": "person"}
+"""Units as sentences name them."""
+
 WITHIN_ROADS_M = 1_000.0
-"""A report farther than this from every road is left where it is."""
+"""Metres; a report farther than this from every road stays where it is. Set by hand."""
 
 STRIDE = 4.0
 """Points from draw to draw for each square root of noise scale over step; chosen on the demo city at 15, 30 and 60 s."""
@@ -34,6 +41,7 @@ LEAST_STRIDE = 1.5
 """Strides below this draw every point instead: thinning out so little gains nothing."""
 
 KNOWN = "Times, the number of points and trips (up to the public bounds) and their order are taken as known to the reader."
+"""The assumption of all these mechanisms, as guarantees state it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +93,8 @@ class GeoIndTerms:
                 f"a lattice step of {self.space.step_m:g} m is coarse beside noise of {self.scale_m:g} m: places a metre apart "
                 f"may snap a step apart. Use a plane with a step of at most {max(FINEST_STEP_M, self.scale_m / 100):g} m."
             )
-        if isinstance(self.space, Plane) and self.scale_m / self.space.step_m > NARROWEST_SCALE_STEPS:
-            raise ParameterError(f"radius_m / epsilon must be at most {NARROWEST_SCALE_STEPS:g} steps of the plane's lattice.")
+        if isinstance(self.space, Plane) and self.scale_m / self.space.step_m > MAX_SCALE_STEPS:
+            raise ParameterError(f"radius_m / epsilon must be at most {MAX_SCALE_STEPS:g} steps of the plane's lattice.")
         if not isinstance(self.smooth, bool):
             raise ParameterError(f"smooth must be true or false; got {self.smooth!r}.")
         positive("speed_kmh", self.speed_kmh, at_most=2_000)

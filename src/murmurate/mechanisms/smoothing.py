@@ -23,6 +23,7 @@ _UNKNOWN = 1e15
 """Variance, in square metres, of a start that nothing is known of."""
 
 _SHORTEST_S = 1e-3
+"""Shortest gap between reports in seconds: equal times would make the backward pass divide by zero."""
 
 
 def smooth(

@@ -278,3 +278,4 @@ _LEARNED_BY = {
     "vae": "a variational autoencoder trained with noisy clipped gradients",
     "net": "a neural network trained with noisy clipped gradients",
 }
+"""Words of the statement for what a model was learned by."""

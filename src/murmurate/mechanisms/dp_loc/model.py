@@ -27,8 +27,14 @@ if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
 FORMAT = 1
+"""Version of the files of a model; raised when they change."""
+
 ARRAYS = "arrays.npz"
+"""Name of the file of arrays."""
+
 SCHEMA = "schema.json"
+"""Name of the file that says what the arrays are."""
+
 AT_ONCE = 100_000
 """Trips of a part: what is made on the way to them stays below about 300 MB."""
 

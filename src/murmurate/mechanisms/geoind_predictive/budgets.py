@@ -15,13 +15,17 @@ GRAINS = 2.0**24
 """Grains in one epsilon per point; 10^8 points still fit the whole numbers of a double."""
 
 FIXED_RATE, FIXED_UTILITY, AS_PUBLISHED = 0, 1, 2
+"""Numbers of the budget rules in the kernel."""
+
 MANAGERS = {"fixed_rate": FIXED_RATE, "fixed_utility": FIXED_UTILITY}
+"""Budget rules by the word a user gives for `manager`."""
 
 PUBLISHED_TEST = 0.1
 """The study's first test budget: absolute, and on top of the budget it states."""
 
-# a trace's state: whole numbers in doubles, reports at the end
-REMAINING, DECISIONS, TESTS, PASSES, LAST_TEST, SEEN, DUE, REPORTS, HISTORY = 0, 1, 2, 3, 4, 5, 6, 7, 8
+REMAINING, DECISIONS, TESTS, PASSES, LAST_TEST, SEEN, DUE, REPORTS, HISTORY = range(9)
+"""Positions in a trace's state, which holds whole numbers in doubles: grains that remain, decisions, tests and passed tests so
+far, grains of the last test, points seen, grains of a draw that is paid for and not yet made, reports, and earlier reports."""
 
 
 class Rule(NamedTuple):

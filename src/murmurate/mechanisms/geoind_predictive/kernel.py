@@ -27,7 +27,10 @@ STATE = HISTORY + 3 * MOST
 """Numbers in a state: the account, then (point number, x, y) of the latest reports."""
 
 _POLE, _HALF_TURN, _TURN = 90_000_000, 180_000_000, 360_000_000
+"""Latitude of a pole, half a turn and a whole turn of longitude, in microdegrees."""
+
 _HALF_UDEG = math.pi / 360e6
+"""Half a microdegree in radians: haversines take half angles."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from murmurate.asking.kept_answers import write_durably
 from murmurate.core.mechanism import Rng
 from murmurate.core.parameters import public_parameters, whole
 from murmurate.errors import GuaranteeRefused, InputError, OutputError, ParameterError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from murmurate.mechanisms.geoind_predictive.mechanism import PredictiveGeoIndistinguishability
 
 FORMAT = 1
+"""Version of the file of a session; raised when its fields change."""
 
 
 class Session:
@@ -131,7 +132,7 @@ class Session:
         return float(found_lat[0]), float(found_lng[0])
 
     def _save(self) -> None:
-        """State onto the disk: a new file, flushed, then renamed over the old one."""
+        """Write the state to the disk."""
         if self.path is None:
             return
         if self._saved and self._saved != _count(self.path):
@@ -145,14 +146,8 @@ class Session:
             "mechanism": public_parameters(self.mechanism),
             "state": self._state.tolist(),
         }
-        fresh = self.path.with_name(self.path.name + ".new")
         try:
-            with fresh.open("w", encoding="utf-8") as file:
-                json.dump(content, file)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self.path)
-            _flush_folder(self.path.parent)
+            write_durably(self.path, json.dumps(content).encode())
         except OSError as error:
             raise OutputError(f"the debit could not be saved to {self.path} ({error}); nothing was reported.") from None
         self._saved += 1
@@ -163,14 +158,3 @@ def _count(path: Path) -> int:
         return int(json.loads(path.read_text(encoding="utf-8"))["saved"])
     except (OSError, ValueError, KeyError, TypeError):
         return -1
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make the rename itself durable, where the system can."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
 FORMAT = 1
+"""Version of the files of a model; raised when they change."""
+
 FIELDS = ("parent", "symbol", "level", "count", "suffix", "start")
+"""Arrays of the tree that are stored."""
 
 
 @dataclass(frozen=True, eq=False)

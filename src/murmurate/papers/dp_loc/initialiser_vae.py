@@ -14,6 +14,7 @@ from murmurate.papers.training.optimise import Arrays
 
 Array = Any
 AT_ONCE = 2048
+"""Trips drawn at once: an output of 10,000 cells then takes 80 MB. Set by hand."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
 MOST_SIMULATED = 20_000
+"""Trips of a round of calibration at most; fewer than for counted moves, because a network's walks are slower."""
+
 ZONE_DEPTH = 7
+"""Halvings of the grid into zones for the network where no noisy ends are counted: 128 zones. Set by hand."""
 
 
 def plan_of(training: Training, noise_multiplier: float | None) -> Plan:

@@ -31,6 +31,7 @@ from murmurate.synthesis.shortest import (
 from murmurate.synthesis.sizes import Sizes
 
 TRIES = 4
+"""Walks drawn for each trip, of which the one nearest to the wanted size is kept. Set by hand."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,13 @@ from murmurate.synthesis.sequences import CellTrips
 Logits = Callable[[Any, Neighbourhood, Any, Any, Any, Any], Any]
 
 AT_ONCE = 8192
+"""Walkers that the network is evaluated for together. Set by hand."""
+
 SHAPES = (64, 512, AT_ONCE)
+"""Numbers of walkers the step is compiled for; fewer are padded to the next one."""
+
 SPARE_STEPS = 20
+"""Steps a walk without a wanted size may take beyond four times the straight line. Set by hand."""
 
 
 def walk_many(

@@ -19,6 +19,7 @@ WIDTHS = (1, 8, 16, 32, 64, 128, 256)
 """Grams a unit may have in a chunk; a unit with more than the last gives a random choice of that many."""
 
 GRAMS_AT_ONCE = 4096
+"""Grams of a chunk, padding included: enough to keep the processor busy, few enough for its caches. Set by hand."""
 
 
 @dataclass(frozen=True, eq=False)
