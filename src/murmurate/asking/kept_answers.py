@@ -58,6 +58,13 @@ def write_durably(path: Path, content: bytes) -> None:
             os.close(handle)
 
 
+def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write plain arrays durably."""
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **arrays)
+    write_durably(path, content.getvalue())
+
+
 def save_answers(folder: Path, key: bytes, answers: Mapping[str, Answer]) -> None:
     """Write the answers drawn so far, and the key that decides which trips are read."""
     arrays: dict[str, Any] = {"key": np.frombuffer(key, dtype=np.uint8)}
@@ -66,9 +73,7 @@ def save_answers(folder: Path, key: bytes, answers: Mapping[str, Answer]) -> Non
         if answer.bins is not None:
             arrays[f"bins.{name}"] = answer.bins
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    content = io.BytesIO()
-    np.savez(content, allow_pickle=False, **arrays)
-    write_durably(folder / FILE, content.getvalue())
+    save_arrays(folder / FILE, arrays)
 
 
 def load_answers(folder: Path) -> tuple[bytes, dict[str, Answer]]:

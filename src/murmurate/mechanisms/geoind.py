@@ -22,6 +22,12 @@ from murmurate.spaces import Plane
 _QUANTILE_95 = 4.743865
 """Noise scales within which a planar Laplace draw lies with probability 0.95: (1 + q) exp(-q) = 0.05."""
 
+RETURNS = (
+    "Which points of a unit lie at the same lattice place (the pattern of returns) is taken as known: the promise compares "
+    "traces with the same pattern only."
+)
+"""The further assumption of `memo`, as guarantees state it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GeoIndistinguishability(GeoIndTerms):
@@ -60,19 +66,10 @@ class GeoIndistinguishability(GeoIndTerms):
             unit=self._bounds(),
             metric=self._metric(),
             radius_m=self.radius_m,
-            assumptions=self._assumptions(),
+            assumptions=(KNOWN, *((RETURNS,) if self.memo else ())),
             # with a memo, one place that moves can change many reports together with the pattern of returns
             point_epsilon_per_m=None if self.memo else self.epsilon / self.radius_m,
         )
-
-    def _assumptions(self) -> tuple[str, ...]:
-        known: tuple[str, ...] = (KNOWN,)
-        if self.memo:
-            known += (
-                "Which points of a unit lie at the same lattice place (the pattern of returns) is taken as known: the promise "
-                "compares traces with the same pattern only.",
-            )
-        return known
 
     def statement(self) -> tuple[str, ...]:
         """What is and is not protected, in plain words."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -16,9 +16,6 @@ from murmurate.core.space import Floats, Integers, Space
 from murmurate.core.trips import Trips
 from murmurate.errors import GuaranteeRefused, InputError, ParameterError
 from murmurate.spaces import Plane
-
-if TYPE_CHECKING:
-    from murmurate.spaces.road import RoadNetwork
 
 MICRO = 1e6
 """Microdegrees of a degree."""
@@ -233,10 +230,20 @@ class GeoIndTerms:
         return self._on_roads(lat, lng)
 
     def _on_roads(self, lat: Floats, lng: Floats) -> tuple[Floats, Floats]:
-        """The nearest point on a public road; a point far from all of them stays."""
+        """Return the nearest point on a public road; a point far from all of them stays."""
         from murmurate.spaces.road import RoadNetwork
+        from murmurate.spaces.road.geometry import points_along
 
-        return _nearest_on(self.roads, lat, lng) if isinstance(self.roads, RoadNetwork) and len(lat) else (lat, lng)
+        roads = self.roads
+        if not isinstance(roads, RoadNetwork) or not len(lat):
+            return lat, lng
+        links, along_m, _ = roads.index.nearest(lat, lng, radius_m=WITHIN_ROADS_M)
+        found = links >= 0
+        share = np.clip(along_m[found] / np.maximum(roads.length_m[links[found]], 1e-9), 0.0, 1.0)
+        moved = points_along(roads.shape_offsets, roads.shape_lat, roads.shape_lng, links[found], share)
+        lat, lng = lat.copy(), lng.copy()
+        lat[found], lng[found] = (np.rint(degrees * MICRO) / MICRO for degrees in moved)
+        return lat, lng
 
 
 def check_stride(stride: float | None) -> None:
@@ -250,20 +257,6 @@ def check_stride(stride: float | None) -> None:
 def decisions_for(points: Floats, strides: Floats) -> Floats:
     """How many points of a trace are drawn at such a stride: its ends, and evenly between them."""
     return np.asarray(np.clip(np.rint((points - 1) / strides) + 1, np.minimum(2, points), points))
-
-
-def _nearest_on(roads: RoadNetwork, lat: Floats, lng: Floats) -> tuple[Floats, Floats]:
-    from murmurate.spaces.road.geometry import points_along
-
-    links, along_m, _ = roads.index.nearest(lat, lng, radius_m=WITHIN_ROADS_M)
-    found = links >= 0
-    share = along_m[found] / np.maximum(roads.length_m[links[found]], 1e-9)
-    lat, lng = lat.copy(), lng.copy()
-    road_lat, road_lng = points_along(
-        roads.shape_offsets, roads.shape_lat, roads.shape_lng, links[found], np.clip(share, 0.0, 1.0)
-    )
-    lat[found], lng[found] = np.rint(road_lat * MICRO) / MICRO, np.rint(road_lng * MICRO) / MICRO
-    return lat, lng
 
 
 @njit(cache=True, nogil=True)

@@ -16,9 +16,8 @@ from murmurate.errors import ParameterError
 from murmurate.mechanisms.dp_loc.ends_counts import ends_of, noisy_trips, zones_of
 from murmurate.mechanisms.dp_loc.model import DPLocModel, load_model
 from murmurate.mechanisms.dp_loc.moves_counts import counted_moves
-from murmurate.mechanisms.dp_loc.reading import ReadTrips
 from murmurate.mechanisms.dp_loc.settings import VARIANTS, Settings, variant_of
-from murmurate.mechanisms.dp_loc.tables import BY_CELL, BY_ZONE, MOVE_SHARES, Tables, shares_of
+from murmurate.mechanisms.dp_loc.tables import BY_CELL, BY_ZONE, MOVE_SHARES, ReadTrips, Tables, shares_of
 from murmurate.papers import require_jax
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.frames import check_hours_and_day, check_unit

@@ -9,8 +9,7 @@ import numpy as np
 
 from murmurate.core.space import Integers
 from murmurate.papers.dp_loc.networks import cross_entropy, dense_start
-from murmurate.papers.training.ghost import Layer, Params
-from murmurate.papers.training.optimise import Arrays
+from murmurate.papers.training.ghost import Arrays, Layer, Params
 
 Array = Any
 AT_ONCE = 2048

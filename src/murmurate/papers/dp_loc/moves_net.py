@@ -11,17 +11,15 @@ import numpy as np
 from murmurate.asking import Answer, Round
 from murmurate.core.space import Integers
 from murmurate.mechanisms.dp_loc.moves_counts import LEAST_SIMULATED, sizes_of
-from murmurate.mechanisms.dp_loc.protocols import Ends
-from murmurate.mechanisms.dp_loc.reading import Read
+from murmurate.mechanisms.dp_loc.routes import Ends
 from murmurate.mechanisms.dp_loc.settings import Route, Training
-from murmurate.mechanisms.dp_loc.tables import Tables
+from murmurate.mechanisms.dp_loc.tables import Read, Tables
 from murmurate.papers.dp_loc.net_router import PublishedRouter, RelativeRouter
 from murmurate.papers.dp_loc.network_budget import CALIBRATED_SHARES
 from murmurate.papers.dp_loc.networks import PublishedNet, RelativeNet
-from murmurate.papers.training.optimise import Arrays
-from murmurate.papers.training.sampling import group_by_unit
+from murmurate.papers.training.ghost import Arrays
 from murmurate.papers.training.stages import Stages
-from murmurate.papers.training.train import Plan, train
+from murmurate.papers.training.train import Plan, train_from_start
 from murmurate.synthesis.calibrate import calibrate
 from murmurate.synthesis.ends import Ends as CountedEnds
 from murmurate.synthesis.moves import MoveWeights, Neighbourhood, grams
@@ -68,9 +66,7 @@ def fit_published_moves(
         "hour": found.trips.hours[trip],
         "offset": steps.offset[kept],
     }
-    grouped = group_by_unit({name: values.astype(np.int32) for name, values in columns.items()}, found.unit[trip])
-    start = net.start(rng.generator())
-    params, _ = train(net, start, grouped, plan=plan, n_expected=n_units, rng=rng, checkpoint=checkpoint)
+    params = train_from_start(net, columns, found.unit[trip], plan=plan, n_expected=n_units, rng=rng, checkpoint=checkpoint)
     return PublishedRouter(params, around, hours, route)
 
 
@@ -134,10 +130,7 @@ def _train_relative(  # noqa: PLR0917
         "way": steps.relative[kept],
         "offset": steps.offset[kept],
     }
-    grouped = group_by_unit({name: values.astype(np.int32) for name, values in columns.items()}, found.unit[trip])
-    start = net.start(rng.generator())
-    params, _ = train(net, start, grouped, plan=plan, n_expected=n_units, rng=rng, checkpoint=checkpoint)
-    return params
+    return train_from_start(net, columns, found.unit[trip], plan=plan, n_expected=n_units, rng=rng, checkpoint=checkpoint)
 
 
 def _even_zones(around: Neighbourhood) -> Integers:

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.dp_loc.protocols import Arrays
+from murmurate.mechanisms.dp_loc.routes import Arrays
 from murmurate.mechanisms.dp_loc.settings import Route
 from murmurate.papers.dp_loc.networks import PublishedNet, RelativeNet
 from murmurate.papers.dp_loc.walks import walk_many

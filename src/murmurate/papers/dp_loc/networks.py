@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from murmurate.papers.training.ghost import Layer, Params
-from murmurate.papers.training.optimise import Arrays
+from murmurate.papers.training.ghost import Arrays, Layer, Params
 
 Array = Any
 

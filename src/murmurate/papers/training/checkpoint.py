@@ -7,7 +7,6 @@ never been used. So what is taken can never exceed what was planned and charged.
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -15,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from murmurate.asking.kept_answers import write_durably
+from murmurate.asking.kept_answers import save_arrays, write_durably
 from murmurate.errors import InputError
 
 if TYPE_CHECKING:
-    from murmurate.papers.training.optimise import Arrays
+    from murmurate.papers.training.ghost import Arrays
     from murmurate.papers.training.train import Plan
 
 STATE = "state.npz"
@@ -62,7 +61,5 @@ class Checkpoint:
     def end(self, step: int, params: Arrays, state: Arrays) -> None:
         """Keep the result of every few steps, the first and the last one included."""
         if step % EVERY == 0 or step + 1 == self.plan["steps"]:
-            buffer = io.BytesIO()
             arrays = {f"params/{name}": value for name, value in params.items()}
-            np.savez(buffer, allow_pickle=False, **arrays, **{f"state/{name}": value for name, value in state.items()})
-            write_durably(self.folder / STATE, buffer.getvalue())
+            save_arrays(self.folder / STATE, arrays | {f"state/{name}": value for name, value in state.items()})

@@ -11,9 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from numpy.typing import NDArray
+
 Array = Any
 """A jax array."""
 Params = dict[str, Any]
+"""jax arrays by name."""
+Arrays = dict[str, NDArray[Any]]
+"""Parameters as plain arrays by name."""
 
 
 @dataclass(frozen=True)

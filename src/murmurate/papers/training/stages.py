@@ -7,7 +7,6 @@ for. Trainings inside a fit keep their own steps, see `checkpoint`.
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -18,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from murmurate.asking.kept_answers import alone, write_durably
+from murmurate.asking.kept_answers import alone, save_arrays, write_durably
 from murmurate.errors import InputError
 
 FACTS = "facts.json"
@@ -70,7 +69,5 @@ class Stages:
             )
         write_durably(begun, b"")
         arrays = {key: np.asarray(value) for key, value in make().items()}
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **arrays)
-        write_durably(result, buffer.getvalue())
+        save_arrays(result, arrays)
         return arrays
