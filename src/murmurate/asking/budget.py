@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from murmurate.asking.clipping import dense
 from murmurate.asking.table import Answer, Norm, Table, TreeTable
 from murmurate.core.accounting import solve_noise_multiplier
 from murmurate.core.events import Event, Gaussian, Pure
@@ -53,20 +54,20 @@ class Budget:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the accountant composes: all tables together are one event, because their shares add up to it exactly."""
+        """Return what the accountant composes: one event for all tables, because their shares add up to it exactly."""
         return (Pure(epsilon=self.epsilon) if self.delta == 0 else Gaussian(noise_multiplier=self.multiplier),)
 
     def scale(self, share: float, limit: float = 1.0) -> float:
-        """Scale of the noise of a table (Laplace parameter or standard deviation), in counts."""
+        """Return the scale of the noise of a table (Laplace parameter or standard deviation), in counts."""
         return self.multiplier * limit / (share if self.norm == "l1" else sqrt(share))
 
     def deviation(self, share: float, limit: float = 1.0) -> float:
-        """Standard deviation of the noise of a table, in counts."""
+        """Return the standard deviation of the noise of a table, in counts."""
         return self.scale(share, limit) * (sqrt(2) if self.norm == "l1" else 1.0)
 
     @property
     def spent(self) -> float:
-        """Share of the budget that the tables drawn so far have used."""
+        """Return the share of the budget that the tables drawn so far have used."""
         return _total(self._spent, self._levels)
 
     def check(self, tables: tuple[Table, ...]) -> None:
@@ -96,13 +97,14 @@ class Budget:
     def draw(self, table: Table, exact: Integers | tuple[Integers, Integers], rng: Randomness, *, threads: int = 1) -> Answer:
         """Add noise to the exact fixed-point sums of a table, once.
 
-        `exact` holds every bin; for a `TreeTable` it is (bins, sums) of the bins that any unit has. Secure noise is drawn
-        by this many `threads`.
+        `exact` holds every bin, or (bins, sums) of the bins that any unit has, as a `TreeTable` needs them. Secure noise is
+        drawn by this many `threads`.
         """
         self._spent, self._levels = self._with((table,))  # counted before the draw: what fails in it is spent all the same
         if isinstance(table, TreeTable):
             return self._draw_tree(table, exact, rng)  # type: ignore[arg-type]
-        flat = np.ascontiguousarray(exact, dtype=np.int64).ravel()
+        every = dense(exact, table.n_bins) if isinstance(exact, tuple) else exact
+        flat = np.ascontiguousarray(every, dtype=np.int64).ravel()
         if len(flat) != table.n_bins:
             raise ContractBroken(
                 "a table fits its bins", f"{table.name} has {table.n_bins:,} bins; {len(flat):,} were counted."
@@ -129,7 +131,7 @@ class Budget:
         return self.deviation(share, table.limit)
 
     def _draw_tree(self, table: TreeTable, exact: tuple[Integers, Integers], rng: Randomness) -> Answer:
-        """Noisy counts at or above their row's threshold; absent children are noised as well, at the cost of those kept."""
+        """Draw noisy counts at or above their row's threshold; absent children are noised too, at the cost of those kept."""
         bins, sums = exact
         row = bins // table.n_columns
         kept_bins, kept = [], []
@@ -154,7 +156,7 @@ class Budget:
     def _absent(
         table: TreeTable, group: Integers, present: Integers, noise: tuple[float, int], rng: Randomness
     ) -> tuple[Integers, Integers]:
-        """Bins of a group of rows that nobody has and whose noise alone reaches the threshold, and their values."""
+        """Return the bins of a group of rows that nobody has and whose noise alone reaches the threshold, and their values."""
         scale, threshold = noise
         row = present // table.n_columns
         shown = np.searchsorted(row, group, side="right") - np.searchsorted(row, group)

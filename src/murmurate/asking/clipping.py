@@ -52,7 +52,7 @@ def add(sums: list[Sums], n_bins: int) -> Sums:
 
 
 def dense(sums: Sums, n_bins: int) -> Integers:
-    """Every bin's sum, zeros included."""
+    """Return every bin's sum, zeros included."""
     full = np.zeros(n_bins, dtype=np.int64)
     full[sums[0]] = sums[1]
     return full

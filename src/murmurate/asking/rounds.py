@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from murmurate.asking.bounding import bound, new_key, units_of_trips
 from murmurate.asking.budget import Budget
-from murmurate.asking.clipping import Sums, add, clipped_sums, dense
-from murmurate.asking.table import Answer, Answers, Facts, Norm, Part, Round, TreeTable
+from murmurate.asking.clipping import Sums, add, clipped_sums
+from murmurate.asking.table import Answer, Answers, Facts, Norm, Part, Round
 from murmurate.core import progress
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.trips import Trips
@@ -46,34 +46,25 @@ class Measured(Protocol):
     name: Any
 
     def budget(self) -> Budget | None:
-        """A new budget of the whole promise; None where these parameters choose a variant that is not measured."""
+        """Return a new budget of the whole promise; None where these parameters choose a variant that is not measured."""
         ...
 
     def guarantee(self) -> Any:
-        """The promise, with the unit whose trips are bounded and clipped."""
+        """Return the promise, with the unit whose trips are bounded and clipped."""
         ...
 
     def ask(self, answers: Answers, facts: Facts) -> Round | None:
-        """The next round, from public parameters and earlier answers; None when done."""
+        """Return the next round, from public parameters and earlier answers; None when done."""
         ...
 
     def model(self, answers: Answers, facts: Facts, rng: Randomness) -> Any:
-        """What the answers make: a model that can be sampled, or what leaves itself. Reads nothing private."""
-        ...
-
-
-@runtime_checkable
-class Source(Protocol):
-    """Where the trips of a part come from; it travels to the process that counts them."""
-
-    def load(self) -> Trips:
-        """Read the trips."""
+        """Build what the answers make: a model that can be sampled, or what leaves itself. Reads nothing private."""
         ...
 
 
 @dataclass(frozen=True)
 class Held:
-    """A part that is in memory."""
+    """A part that is in memory. Parts in files have a `load` of their own, called in the process that counts them."""
 
     trips: Trips
 
@@ -142,12 +133,10 @@ class Asking:
             Thread(target=load_samplers, daemon=True).start()
         sums = self.exact(asked, budget.norm, kept)
         for table in asked.tables:
-            found = sums[table.name]
-            exact = found if isinstance(table, TreeTable) else dense(found, table.n_bins)
-            self.answers[table.name] = budget.draw(table, exact, self.rng, threads=self.engine.workers)
+            self.answers[table.name] = budget.draw(table, sums[table.name], self.rng, threads=self.engine.workers)
 
     def exact(self, asked: Round, norm: Norm, kept: _Kept | None = None) -> dict[str, Sums]:
-        """Exact clipped sums of a round over all parts; for the drawing here and for the meter, never for a mechanism."""
+        """Return the exact clipped sums of a round over all parts; for drawing and for the meter, never for a mechanism."""
         keep = kept or _Kept(self)
         unit = self.mechanism.guarantee().unit
         counting = self.engine.share(_Counting(asked, unit, self.key or b"", norm))
@@ -167,7 +156,7 @@ class Asking:
         nothing = np.zeros(0, dtype=np.int64)
         return {table.name: add(sums[table.name] or [(nothing, nothing)], table.n_bins) for table in asked.tables}
 
-    def _sources(self) -> Iterable[Source]:
+    def _sources(self) -> Iterable[Any]:
         if hasattr(self.private, "sources"):
             return self.private.sources()
         parts = self.private.partitions(self.part_points) if isinstance(self.private, Trips) else self.private
@@ -175,17 +164,17 @@ class Asking:
 
 
 def fitted(mechanism: Any, private: Any, rng: Randomness, *, engine: Engine | None = None, **options: Any) -> Any:
-    """Measure private trips and return the mechanism's model; without a ledger, so for rehearsals and tests only."""
+    """Measure private trips and return the mechanism's model; the caller has charged the ledger, or rehearses."""
     return Asking(mechanism, private, rng, engine=engine or Serial(), **options).run()
 
 
 def is_measured(mechanism: Any) -> bool:
-    """Whether a mechanism, with its parameters, reads private trips through noisy tables alone."""
+    """Return whether a mechanism, with its parameters, reads private trips through noisy tables alone."""
     return isinstance(mechanism, Measured) and mechanism.budget() is not None
 
 
 def facts_of(private: Any) -> Facts:
-    """What is known of an input without reading a row."""
+    """Return what is known of an input without reading a row."""
     return Facts(carries=private.carries(), time_zone=private.time_zone)
 
 
@@ -243,7 +232,7 @@ class _Kept:
             self._folder.close()
 
 
-def _count_part(item: tuple[Any, Source, Path | dict[str, Any] | None]) -> tuple[Mapping[str, Sums], NDArray[np.uint64]]:
+def _count_part(item: tuple[Any, Any, Path | dict[str, Any] | None]) -> tuple[Mapping[str, Sums], NDArray[np.uint64]]:
     """Count one part, from kept work where there is some: its exact clipped sums, and a hash of each of its people."""
     shared, source, place = item
     counting: _Counting = opened(shared)

@@ -100,7 +100,7 @@ class Facts:
 
     @property
     def has_time(self) -> bool:
-        """Whether every point has a time."""
+        """Return whether every point has a time."""
         return "time" in self.carries
 
 

@@ -28,7 +28,7 @@ class Advice:
     why: str
 
     def words(self) -> str:
-        """The advice as `ledger plan` and `--explain` print it."""
+        """Return the advice as `ledger plan` and `--explain` print it."""
         extra = "".join(f" --set {name}={_word(value)}" for name, value in self.settings.items())
         return f"Best for these numbers: {self.mechanism}{extra}. {self.why}"
 
@@ -42,7 +42,7 @@ def advise(
     online: bool = False,
     mostly_still: bool = False,
 ) -> Advice:
-    """What to choose at this price: the promise and the charge are the same for all of them.
+    """Recommend a mechanism; the promise and the charge are the same for all of them.
 
     `online` says that each report must leave before the next point is known; `mostly_still`, that people rest over nine tenths
     of the time.

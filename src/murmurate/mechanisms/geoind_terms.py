@@ -105,13 +105,13 @@ class GeoIndTerms:
 
     @property
     def needs(self) -> frozenset[str]:
-        """Smoothing must know how far people get between points: by their times, or by the public interval."""
+        """Return what trips must carry; smoothing needs the times of points, or their public interval."""
         timed = self.smooth and self.interval_s is None
         return frozenset({"coordinates", "time"} if timed else {"coordinates"})
 
     @property
     def scale_m(self) -> float:
-        """Metres in which the noise density of one point falls by a factor e; the mean displacement is twice this."""
+        """Return metres in which the noise density of one point falls by a factor e; the mean displacement is twice this."""
         return self.radius_m / self.epsilon
 
     # -- words for promises ----------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class GeoIndTerms:
             )
 
     def _snapped(self, lat: Floats, lng: Floats) -> tuple[Integers, Integers]:
-        """Lattice coordinates: x east and y north on a plane; longitude and latitude in microdegrees else."""
+        """Return the lattice coordinates: x east and y north on a plane; longitude and latitude in microdegrees else."""
         if isinstance(self.space, Plane):
             return self.space.snap(*self.space.to_xy(lat, lng))
         return _microdegrees(lng), _microdegrees(lat)
@@ -177,7 +177,7 @@ class GeoIndTerms:
         return np.asarray(y / MICRO), np.asarray(x / MICRO)
 
     def _seconds(self, private: Trips) -> Floats:
-        """Seconds of each point from any zero: the released times, or the public interval."""
+        """Return the seconds of each point from any zero: the released times, or the public interval."""
         if self.interval_s is not None:
             return np.asarray(np.arange(private.n_points) * float(self.interval_s), dtype=np.float64)
         if not private.has_time:
@@ -188,14 +188,14 @@ class GeoIndTerms:
         return np.asarray(private.time_us / 1e6, dtype=np.float64)
 
     def _steps_m(self, private: Trips) -> Floats:
-        """Public metres a person moves from point to point, on average over each trip: speed x interval."""
+        """Return the public metres a person moves from point to point, on average over each trip: speed x interval."""
         seconds = self._seconds(private)
         first, last = private.offsets[:-1], private.offsets[1:] - 1
         gaps = np.maximum(last - first, 1)
         return np.asarray((seconds[last] - seconds[first]) / gaps * (self.speed_kmh / 3.6))
 
     def _strides(self, steps_m: Floats) -> Floats:
-        """Points worth waiting before the next draw, where people move so far between points.
+        """Return the points worth waiting before the next draw, where people move so far between points.
 
         Noise falls as 1/stride and what is missed in between grows with the stride, so the best one grows as the root of
         noise scale over step; where noise is well below a step, every point is worth drawing.
@@ -204,7 +204,7 @@ class GeoIndTerms:
         return np.asarray(np.where(strides < LEAST_STRIDE, 1.0, strides))
 
     def _released(self, private: Trips, lat: Floats, lng: Floats, scale_m: Floats | None = None) -> Trips:
-        """Times and noisy places, tidied by the free options; `scale_m` is the noise scale of each report."""
+        """Return times and noisy places after the free options; `scale_m` is the noise scale of each report."""
         lat, lng = self._tidied(private, lat, lng, scale_m)
         kept = [name for name in ("uid", "tid", *self.emits) if name in private.columns]
         table = private.table.select(kept).with_columns(pl.Series("lat", lat), pl.Series("lng", lng))
@@ -220,7 +220,7 @@ class GeoIndTerms:
         )
 
     def _tidied(self, private: Trips, lat: Floats, lng: Floats, scale_m: Floats | None) -> tuple[Floats, Floats]:
-        """The free options; of `private` only offsets and times are read."""
+        """Apply the free options; of `private` only offsets and times are read."""
         if self.smooth and private.n_points:
             from murmurate.mechanisms.smoothing import smooth
 
@@ -255,13 +255,13 @@ def check_stride(stride: float | None) -> None:
 
 
 def decisions_for(points: Floats, strides: Floats) -> Floats:
-    """How many points of a trace are drawn at such a stride: its ends, and evenly between them."""
+    """Return how many points of a trace are drawn at such a stride: its ends, and evenly between them."""
     return np.asarray(np.clip(np.rint((points - 1) / strides) + 1, np.minimum(2, points), points))
 
 
 @njit(cache=True, nogil=True)
 def _microdegrees(degrees: Floats) -> Integers:
-    """The nearest lattice numbers, in one pass."""
+    """Return the nearest lattice numbers, in one pass."""
     whole = np.empty(len(degrees), np.int64)
     for k in range(len(degrees)):
         whole[k] = np.int64(np.rint(degrees[k] * 1e6))

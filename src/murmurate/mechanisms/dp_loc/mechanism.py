@@ -134,7 +134,7 @@ class DPLoc:
     # -- what the parameters mean --------------------------------------------------------------------------------------
 
     def settings(self) -> Settings:
-        """The variant with the user's own choices put in."""
+        """Return the variant with the user's own choices put in."""
         chosen = variant_of(self.variant, self.epsilon)
         own = {name: getattr(self, name) for name in ("initialiser", "next_cell", "route", "reach") if getattr(self, name)}
         if self.epochs is not None:
@@ -143,14 +143,14 @@ class DPLoc:
         return replace(chosen, **own)
 
     def around(self) -> Neighbourhood:
-        """The public neighbourhood of a cell."""
+        """Return the public neighbourhood of a cell."""
         reach = self.settings().reach or reach_of(
             cell_m=self.space.cell_m, max_speed_kmh=self.max_speed_kmh, slot_s=self.slot_s
         )
         return Neighbourhood(rows=self.space.rows, columns=self.space.columns, reach=reach)
 
     def tables(self) -> Tables:
-        """All tables of the counted variant, with their shares of the budget."""
+        """Return all tables of the counted variant, with their shares of the budget."""
         return Tables(
             around=self.around(), max_cells=self.max_cells, limit=float(self.max_trips or 1),
             reading=ReadTrips(grid=self.space, slot_s=self.slot_s, hours=self.hours),
@@ -158,11 +158,11 @@ class DPLoc:
         )  # fmt: skip
 
     def bounds(self) -> Unit:
-        """The unit and its public bound."""
+        """Return the unit and its public bound."""
         return Unit(name=self.unit, max_trips=self.max_trips)  # type: ignore[arg-type]
 
     def guarantee(self) -> DP:
-        """(epsilon, delta) for the unit, with the event of every noisy step."""
+        """Return (epsilon, delta) for the unit, with the event of every noisy step."""
         counted = self.budget()
         sampled = "batches are true Poisson samples and every unit's gradient is clipped before noise is added"
         return DP(
@@ -198,7 +198,7 @@ class DPLoc:
     # -- measuring ---------------------------------------------------------------------------------------------------
 
     def budget(self) -> Budget | None:
-        """Gaussian noise for the whole promise; None where a network is trained, which reads whole data."""
+        """Return Gaussian noise for the whole promise; None where a network is trained, which reads whole data."""
         settings = self.settings()
         return self._noise() if settings.initialiser == settings.next_cell == "counts" else None
 
@@ -242,7 +242,7 @@ class DPLoc:
     # -- training ----------------------------------------------------------------------------------------------------
 
     def network_budget(self) -> NetworkBudget:
-        """Noise of the trainings, where a network is trained."""
+        """Return the noise of the trainings, where a network is trained."""
         from murmurate.papers.dp_loc.network_budget import budget_of
 
         return budget_of(epsilon=self.epsilon, delta=self.delta, ends_share=self.ends_share, settings=self.settings())

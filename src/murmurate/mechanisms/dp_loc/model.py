@@ -61,12 +61,12 @@ class DPLocModel:
     """What the ends and the moves were learned by: ("counts" or "vae", "counts" or "net")."""
 
     def sample(self, n: int, rng: Randomness) -> Trips:
-        """`n` synthetic trips."""
+        """Draw `n` synthetic trips."""
         parts = [part.table for part in self.batches(n, rng)]
         return Trips(pl.concat(parts), self.grid, self.time_zone)
 
     def batches(self, n: int, rng: Randomness, *, at_once: int = AT_ONCE) -> Iterator[Trips]:
-        """The same a part at a time, for more trips than memory holds; names run on over the parts."""
+        """Yield `n` trips a part at a time, for more than memory holds; names run on over the parts."""
         whole("n", n)
         generator = rng.generator()
         for first in range(0, n, at_once):

@@ -25,11 +25,11 @@ class Ends(Protocol):
     """A distribution over (source, destination, hour)."""
 
     def sample(self, n: int, generator: np.random.Generator) -> tuple[Integers, Integers, Integers]:
-        """`n` triples."""
+        """Draw `n` triples."""
         ...
 
     def arrays(self) -> Arrays:
-        """Everything it is made of, as plain arrays."""
+        """Return everything it is made of, as plain arrays."""
         ...
 
 
@@ -37,11 +37,11 @@ class Router(Protocol):
     """Paths between given ends."""
 
     def paths(self, sources: Integers, destinations: Integers, hours: Integers, generator: np.random.Generator) -> CellTrips:
-        """One path a triple, in the order of the triples."""
+        """Draw one path a triple, in the order of the triples."""
         ...
 
     def arrays(self) -> Arrays:
-        """Everything it is made of, as plain arrays."""
+        """Return everything it is made of, as plain arrays."""
         ...
 
 

@@ -44,7 +44,7 @@ class Settings:
 
     @property
     def uses_networks(self) -> bool:
-        """Whether ends or moves are learned by a network."""
+        """Return whether ends or moves are learned by a network."""
         return self.initialiser == "vae" or self.next_cell == "net"
 
 
@@ -80,7 +80,7 @@ PUBLISHED_RATES = {1.0: (0.2, 0.1), 2.0: (0.5, 0.15)}
 
 
 def variant_of(name: str, epsilon: float) -> Settings:
-    """The settings behind a variant; as published, learning rates go with epsilon."""
+    """Return the settings behind a variant; as published, learning rates go with epsilon."""
     if name != "as_published":
         return VARIANTS[name]
     ends, moves = PUBLISHED_RATES[max((known for known in PUBLISHED_RATES if known <= epsilon), default=1.0)]

@@ -45,7 +45,7 @@ BY_ZONE = ("source_hour", "destination_hour", "pairs", "pairs_hour")
 def shares_of(
     ends_share: float, *, ends: Mapping[str, float] = END_SHARES, moves: Mapping[str, float] = MOVE_SHARES
 ) -> Mapping[str, float]:
-    """Share of the whole budget of each table: `ends_share` is split over the ends, the rest over the moves."""
+    """Return the share of the whole budget of each table: `ends_share` is split over the ends, the rest over the moves."""
     shares = {name: ends_share * part for name, part in ends.items()}
     return shares | {name: (1 - ends_share) * part for name, part in moves.items()}
 
@@ -106,12 +106,12 @@ class Tables:
 
     @property
     def hours(self) -> int:
-        """Hours (or longer spans) of a day."""
+        """Return the hours (or longer spans) of a day."""
         return self.reading.hours
 
     @property
     def n_sizes(self) -> int:
-        """Number of sizes: from two cells to `max_cells` and more."""
+        """Return the number of sizes: from two cells to `max_cells` and more."""
         return self.max_cells - 1
 
     def round(self, names: tuple[str, ...], zones: Zones | None = None) -> Round:
@@ -147,7 +147,7 @@ class Count:
     zones: Zones | None = None
 
     def __call__(self, found: Read) -> dict[str, Contributions]:
-        """One count a trip in each table, in one bin or shared by its distinct ones with weights 1/sqrt(m)."""
+        """Add one count a trip to each table, in one bin or shared by its distinct ones with weights 1/sqrt(m)."""
         moves = [name for name in self.names if name in ("towards", "visits", "steps")]
         rows = {name: once(found.unit, self._bins(name, found.trips)) for name in self.names if name not in moves}
         if moves:
@@ -159,7 +159,7 @@ class Count:
         return rows
 
     def _bins(self, name: str, trips: CellTrips) -> Integers:
-        """The one bin of each trip."""
+        """Return the one bin of each trip."""
         hours, n_sizes = self.tables.hours, self.tables.n_sizes
         if name == "n":
             return np.zeros(trips.n, dtype=np.int64)

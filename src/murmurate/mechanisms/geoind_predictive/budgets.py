@@ -49,7 +49,7 @@ class Rule(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def decide(rule, points_left, decisions_left, testing, remaining, first, last_test, rate):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, PLR0917
-    """Grains for the test (0: none), grains for the noise (0: repeat) and the test's threshold in noise scales."""
+    """Return grains for the test (0: none), for the noise (0: repeat) and the threshold of the test in noise scales."""
     if rule.manager == AS_PUBLISHED:
         if first:
             return 0.0, GRAINS, 0.0

@@ -116,19 +116,19 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
 
     @property
     def test_share(self) -> float:
-        """What a test costs for each epsilon of a draw."""
+        """Return what a test costs for each epsilon of a draw."""
         return self.eta * self.c_theta / self.c_N * (1 + 1 / self.gamma)
 
     @property
     def budget(self) -> float:
-        """Epsilon at the radius that a unit can spend at most."""
+        """Return epsilon at the radius that a unit can spend at most."""
         if self.variant == "own":
             return self.max_points * self.epsilon
         trips = 1 if self.unit == "trip" else min(self.max_trips or self.max_points, self.max_points)
         return self.max_points * self.epsilon + trips * budgets.PUBLISHED_TEST
 
     def rule(self) -> budgets.Rule:
-        """The budget rule in grains."""
+        """Return the budget rule in grains."""
         grains_per_epsilon = budgets.GRAINS / self.epsilon
         published = self.variant == "as_published"
         wanted = 0.0 if self.accuracy_m is None else self.c_N * self.radius_m / self.accuracy_m
@@ -144,7 +144,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
         )
 
     def terms(self) -> tuple[float, float, int, int]:
-        """Metres x grains of a noise scale, the lattice step (0: microdegrees), and the predictor, for the kernel."""
+        """Return metres x grains of a noise scale, the lattice step (0: microdegrees), and the predictor, for the kernel."""
         chosen = predictor(self.predictor, last_k=self.last_k)
         step_m = self.space.step_m if isinstance(self.space, Plane) else 0.0
         return self.radius_m * budgets.GRAINS / self.epsilon, step_m, chosen.rule, chosen.window
@@ -164,7 +164,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     # -- the promise ---------------------------------------------------------------------------------------------------
 
     def guarantee(self) -> GeoInd:
-        """All that a unit of `max_points` can spend."""
+        """Promise all that a unit of `max_points` can spend."""
         assumptions: tuple[str, ...] = (KNOWN,)
         if self.variant == "as_published":
             assumptions += (
@@ -180,7 +180,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
         )
 
     def statement(self) -> tuple[str, ...]:
-        """What is and is not protected, in plain words."""
+        """Say what is and is not protected, in plain words."""
         return (
             "A report is drawn with noise, repeated at a public pace for free, or repeated because a noisy test passed.",
             f"Every draw and every test is paid for. All points of a {WORD[self.unit]} together can cost at most epsilon "
@@ -193,7 +193,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
         )
 
     def expected_error(self) -> str:
-        """How far a drawn report lies from its place."""
+        """Say how far a drawn report lies from its place."""
         if self.accuracy_m is not None:
             return (
                 f"A drawn report lies {2 * self.accuracy_m / self.c_N:,.4g} m off on average, for as long as the budget lasts."
@@ -215,13 +215,13 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     # -- what it does --------------------------------------------------------------------------------------------------
 
     def apply(self, private: Trips, rng: Rng) -> Trips:
-        """Reports for all points; units beyond the bounds they were priced for are refused, never let through."""
+        """Report all points; units beyond the bounds they were priced for are refused, never let through."""
         self._refuse_unbounded(private)
         x, y, scale_m, _ = self.run(private, rng)
         return self._released(private, *self._degrees(x, y), scale_m)
 
     def run(self, private: Trips, rng: Rng) -> tuple[Integers, Integers, Floats, Floats]:
-        """Lattice places, noise scales (infinite: repeated) and what each trip spent, in epsilon at the radius."""
+        """Return lattice places, noise scales (infinite: repeated) and what each trip spent, in epsilon at the radius."""
         points = np.diff(private.offsets).astype(np.float64)
         needs_pace = self.variant == "own" and self.stride is None
         steps_m = self._steps_m(private) if needs_pace else np.zeros(len(points))
@@ -230,7 +230,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     def run_planned(
         self, private: Trips, planned: tuple[Floats, Floats, Any], rng: Rng
     ) -> tuple[Integers, Integers, Floats, Floats]:
-        """The same by a given plan: grains, number of decisions and whether to test, of each trip."""
+        """Run by a given plan: grains, number of decisions and whether to test, of each trip."""
         x, y = self._snapped(private.lat, private.lng)
         grains, decisions, tests = planned
         out = np.empty_like(x), np.empty_like(y), np.empty(len(x))
@@ -252,7 +252,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
             done = kernel.run(known, rule, terms, randomness, marks, out)
 
     def session(self, *, points: int, path: Path | None = None, rng: Rng | None = None) -> Session:
-        """A trace reported point by point, of `points` points at most; with a path its account survives a crash."""
+        """Begin a trace reported point by point, of `points` points at most; with a path its account survives a crash."""
         from murmurate.mechanisms.geoind_predictive.session import Session
 
         return Session.begin(self, points=points, path=path, rng=rng)

@@ -37,7 +37,7 @@ def predictor(name: str, *, last_k: int) -> Predictor:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def weight(rule, k, reports, now, last, before):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, PLR0917
-    """Weight of the k-th report back (0 is the latest) when predicting point number `now`; all weights add up to 1.
+    """Return the weight of the k-th report back (0: the latest) when predicting point number `now`; weights add up to 1.
 
     `reports` are there; the latest two stand at the points `last` and `before`.
     """

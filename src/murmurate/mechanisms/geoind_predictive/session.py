@@ -55,7 +55,7 @@ class Session:
     def begin(
         cls, mechanism: PredictiveGeoIndistinguishability, *, points: int, path: Path | None = None, rng: Rng | None = None
     ) -> Session:
-        """A fresh trace of at most `points` points; its budget is theirs, so the number must be public."""
+        """Begin a trace of at most `points` points; its budget is theirs, so the number must be public."""
         whole("points", points)
         if points > mechanism.max_points:
             raise ParameterError(f"this promise was made for max_points = {mechanism.max_points:,}; got points = {points:,}.")
@@ -75,7 +75,7 @@ class Session:
 
     @classmethod
     def restore(cls, path: Path, *, rng: Rng | None = None) -> Session:
-        """The session saved at a path, with every debit it ever made."""
+        """Read back the session saved at a path, with every debit it ever made."""
         from murmurate.mechanisms import build
 
         try:
@@ -100,18 +100,18 @@ class Session:
 
     @property
     def budget(self) -> float:
-        """Epsilon at the radius that the whole session can spend."""
+        """Return epsilon at the radius that the whole session can spend."""
         return self._budget * self.mechanism.epsilon / budgets.GRAINS
 
     @property
     def spent(self) -> float:
-        """Epsilon at the radius that is gone."""
+        """Return epsilon at the radius that is gone."""
         return (self._budget - float(self._state[budgets.REMAINING])) * self.mechanism.epsilon / budgets.GRAINS
 
     # -- reports -------------------------------------------------------------------------------------------------------
 
     def report(self, point: tuple[float, float]) -> tuple[float, float]:
-        """What may leave the device for this true (lat, lng); beyond the planned points, the last report again."""
+        """Return what may leave the device for this true (lat, lng); beyond the planned points, the last report again."""
         if self._broken:
             raise GuaranteeRefused("this session could not save a debit; restore it from its file before it reports again.")
         lat, lng = float(point[0]), float(point[1])

@@ -70,11 +70,11 @@ class NGram:
             )
 
     def bounds(self) -> Unit:
-        """The unit and its public bound."""
+        """Return the unit and its public bound."""
         return Unit(name=self.unit, max_trips=self.max_trips)  # type: ignore[arg-type]
 
     def guarantee(self) -> DP:
-        """Pure epsilon for the unit."""
+        """Return pure epsilon for the unit."""
         return DP(
             epsilon=self.epsilon,
             unit=self.bounds(),
@@ -98,7 +98,7 @@ class NGram:
     # -- measuring and drawing -----------------------------------------------------------------------------------------
 
     def budget(self) -> Budget:
-        """Laplace noise for the whole epsilon."""
+        """Return Laplace noise for the whole epsilon."""
         return Budget(epsilon=self.epsilon)
 
     def ask(self, answers: Answers, facts: Facts) -> Round | None:

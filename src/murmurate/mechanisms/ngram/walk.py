@@ -23,7 +23,7 @@ def consistent_shares(tree: Tree) -> Floats:
 def walk_sequences(
     tree: Tree, *, n: int, n_symbols: int, longest: int, generator: np.random.Generator
 ) -> tuple[Integers, Integers]:
-    """`n` sequences of at least two cells (symbols and offsets), each ended by the terminal symbol or at `longest` cells."""
+    """Draw `n` sequences of at least two cells (symbols and offsets), ended by the terminal symbol or at `longest` cells."""
     shares = consistent_shares(tree)
     return _walk(tree.start, tree.symbol, tree.suffix, shares, (n, n_symbols, longest, int(generator.integers(2**62))))
 
@@ -42,7 +42,7 @@ def _child(start: Integers, symbol: Integers, node: int, wanted: int) -> int:
 
 @njit(cache=True)
 def _draw(start: Integers, shares: Floats, suffix: Integers, context: int, state: State) -> int:
-    """A node drawn from the children of the context, or of a shorter one; 0 where no context has a child."""
+    """Draw a node from the children of the context, or of a shorter one; 0 where no context has a child."""
     node = context
     while True:
         at = uniform(state)

@@ -111,7 +111,7 @@ class RoadCounts:
 
     @cached_property
     def _shares(self) -> Mapping[str, float]:
-        """Share of the budget of every table that is made."""
+        """Return the share of the budget of every table that is made."""
         extras = [*(("speeds", "paces") if self._made(self.speeds) else ()), *(("turns",) if self._made(self.turns) else ())]
         return shares_of(self.unit, (*extras, *(("od",) if self.od else ())))
 
@@ -124,7 +124,7 @@ class RoadCounts:
 
     @property
     def _link_deviation(self) -> float:
-        """Standard deviation of the noise of a link's count, in trips."""
+        """Return the standard deviation of the noise of a link's count, in trips."""
         return self.budget().deviation(self._shares["links"], self._bounds.clip)
 
     @property

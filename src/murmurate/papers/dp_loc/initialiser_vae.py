@@ -40,7 +40,7 @@ class EndsVAE:
         return (("source", self.n_cells), ("destination", self.n_cells), ("hour", self.hours))
 
     def start(self, generator: np.random.Generator) -> Arrays:
-        """Random parameters; the tables are the rows of the first dense layer, drawn as such."""
+        """Draw random parameters; the tables are the rows of the first dense layer, drawn as such."""
         bound = (6.0 / (2 * self.n_cells + self.hours + self.hidden)) ** 0.5
         tables = {
             f"{name}.w": generator.uniform(-bound, bound, (rows, self.hidden)).astype(np.float32)

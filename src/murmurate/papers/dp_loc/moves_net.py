@@ -37,7 +37,7 @@ ZONE_DEPTH = 7
 
 
 def plan_of(training: Training, noise_multiplier: float | None) -> Plan:
-    """The training as the accountant counts it."""
+    """Return the training as the accountant counts it."""
     return Plan(
         sampling=training.sampling, steps=training.steps, noise_multiplier=float(noise_multiplier or 0.0), clip=training.clip,
         learning_rate=training.learning_rate, optimiser=training.optimiser, one_gram=training.one_gram,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from murmurate.asking import Answer, Budget, Round
-from murmurate.asking.clipping import clipped_sums, dense
+from murmurate.asking.clipping import clipped_sums
 from murmurate.core.parameters import public_parameters
 from murmurate.core.trips import Trips
 from murmurate.mechanisms.dp_loc.ends_counts import ends_of, zones_of
@@ -64,8 +64,7 @@ class _Fit:
         """Count, clip and noise the tables of a round."""
         rows = wanted.contribute(self.found)
         return {
-            table.name: self.noise.draw(table, dense(clipped_sums(table, rows[table.name], "l2"), table.n_bins), self.rng)
-            for table in wanted.tables
+            table.name: self.noise.draw(table, clipped_sums(table, rows[table.name], "l2"), self.rng) for table in wanted.tables
         }
 
     def _ends(self) -> tuple[Ends, float]:

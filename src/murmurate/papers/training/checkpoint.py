@@ -40,7 +40,7 @@ class Checkpoint:
         folder.mkdir(parents=True, exist_ok=True)
 
     def load(self) -> tuple[Arrays, Arrays, int] | None:
-        """Parameters, optimiser state and the first step that may still be taken; None where nothing began."""
+        """Read parameters, optimiser state and the first step that may still be taken; None where nothing began."""
         path = self.folder / STEPS
         if not path.exists():
             return None

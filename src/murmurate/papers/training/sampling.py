@@ -54,7 +54,7 @@ def group_by_unit(columns: Mapping[str, NDArray[Any]], unit: Integers) -> Groupe
 
 
 def poisson_sample(n: int, sampling: float, rng: Randomness) -> Integers:
-    """Each of `n` units with probability `sampling` (rounded down to a multiple of 2^-64), independently."""
+    """Draw each of `n` units with probability `sampling` (rounded down to a multiple of 2^-64), independently."""
     if sampling == 1:
         return np.arange(n, dtype=np.int64)
     share("sampling", sampling)
@@ -64,7 +64,7 @@ def poisson_sample(n: int, sampling: float, rng: Randomness) -> Integers:
 def chunks(
     grouped: Grouped, units: Integers, generator: np.random.Generator, *, one_gram: bool = False, grams: int = GRAMS_AT_ONCE
 ) -> Iterator[Chunk]:
-    """All the sampled units in chunks of a few fixed shapes; none is ever left out."""
+    """Yield all the sampled units in chunks of a few fixed shapes; none is ever left out."""
     starts, sizes = grouped.offsets[units], grouped.offsets[units + 1] - grouped.offsets[units]
     if one_gram:
         starts = starts + (generator.random(len(units)) * sizes).astype(np.int64)

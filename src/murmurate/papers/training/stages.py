@@ -51,11 +51,11 @@ class Stages:
             raise InputError(f"{known.parent} belongs to a fit with other parameters; use an empty folder.")
 
     def training(self, name: str) -> Path | None:
-        """The folder of a training's own checkpoint."""
+        """Return the folder of a training's own checkpoint."""
         return None if self.folder is None else self.folder / name
 
     def once(self, name: str, make: Callable[[], Mapping[str, NDArray[Any]]]) -> Mapping[str, NDArray[Any]]:
-        """What the stage gives, drawn now or kept from before the interruption."""
+        """Return what the stage gives, drawn now or kept from before the interruption."""
         if self.folder is None:
             return make()
         result, begun = self.folder / f"{name}.npz", self.folder / f"{name}.begun"

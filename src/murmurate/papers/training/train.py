@@ -52,7 +52,7 @@ class Plan:
         one_of("optimiser", self.optimiser, ("sgd", "adam"))
 
     def event(self) -> PoissonGaussian:
-        """The whole training as the accountant sees it."""
+        """Return the whole training as the accountant sees it."""
         return PoissonGaussian(sampling=self.sampling, noise_multiplier=self.noise_multiplier, times=self.steps)
 
 
@@ -66,7 +66,7 @@ def train(
     rng: Randomness,
     checkpoint: Path | None = None,
 ) -> tuple[Arrays, PoissonGaussian]:
-    """Trained parameters, and the event of the steps that were really taken (never more than planned).
+    """Train a network; return its parameters and the event of the steps really taken (never more than planned).
 
     `n_expected` scales the noisy sums into means; it must be public or noisy. With a `checkpoint` folder an interrupted
     training goes on where it stopped: steps that had begun count as taken, and their noise is never drawn again.
@@ -130,7 +130,7 @@ def train_from_start(
 
 @lru_cache(maxsize=16)
 def compiled(network: Any, clip: float) -> Any:
-    """The clipped sum of one chunk, compiled once for each of its few shapes."""
+    """Compile the clipped sum of one chunk, once for each of its few shapes."""
     import jax
 
     return jax.jit(partial(clipped_sum, network, clip=clip))
@@ -139,7 +139,7 @@ def compiled(network: Any, clip: float) -> Any:
 def noisy_sum(
     sums: dict[str, NDArray[Any]], *, clip: float, noise_multiplier: float, rng: Randomness, divisor: float = 1.0
 ) -> dict[str, NDArray[np.float32]]:
-    """Each entry plus noise of deviation `noise_multiplier` * `clip`, everything rounded to one public lattice.
+    """Add noise of deviation `noise_multiplier` * `clip` to each entry, everything rounded to one public lattice.
 
     The result is given in single precision and over `divisor`: what is done to noisy sums is post-processing.
     """
@@ -174,7 +174,7 @@ class Optimiser:
         self.state: Arrays = state or {"t": np.zeros(1)}
 
     def update(self, params: Arrays, gradient: Arrays) -> Arrays:
-        """New parameters; the old ones are left as they are."""
+        """Return new parameters; the old ones are left as they are."""
         if self.kind == "sgd":
             return {
                 name: value - np.float32(self.learning_rate) * gradient[name].astype(np.float32, copy=False)
