@@ -57,6 +57,7 @@ class GeoIndTerms:
     max_points: int = 100
     """Points of a unit that are read, over all its trips; without meaning for unit point."""
     unit: UnitName = "trip"
+    """Whose places are protected together: point, trip, user_day or user."""
     max_trips: int | None = None
     """Trips of a person (or of a day) that are read; None leaves the bound to `max_points`."""
     space: Space | None = None

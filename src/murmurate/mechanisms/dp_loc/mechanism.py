@@ -59,15 +59,19 @@ class DPLoc:
     example: ClassVar[dict[str, Any]] = {"epsilon": 2.0, "space": "grid", "n_out": 1000}
 
     epsilon: float
+    """The budget of one unit; smaller protects more."""
     space: Grid
+    """The public grid on which trips are read and made."""
     delta: float = 1e-6
     """Should stay below one over ten times the number of units; that number being private, you choose it."""
     unit: str = "trip"
+    """Whose presence is protected: "trip", "user_day" or "user"."""
     max_trips: int | None = None
     """Trips read of each person or person-day; needed where the unit is not the trip."""
     n_out: int | None = None
     """Trips to release; None: a noisy count of what was read."""
     variant: str = "own"
+    """"own" (noisy counts) or "as_published" (networks)."""
     initialiser: str | None = None
     """"counts" or "vae"; None: what the variant uses."""
     next_cell: str | None = None
@@ -79,7 +83,9 @@ class DPLoc:
     reach: int | None = None
     """Cells a step may cross; None: 5 as published, from the speed limit otherwise."""
     slot_s: int = 60
+    """Seconds of a time slot; trips visit one cell in each."""
     hours: int = 24
+    """Spans of the day that are told apart; a divisor of 24."""
     max_cells: int = 100
     """The longest trip that is made, in cells."""
     ends_share: float = 0.5

@@ -25,8 +25,8 @@ from murmurate.spaces import Plane
 if TYPE_CHECKING:
     from murmurate.mechanisms.geoind_predictive.session import Session
 
-_WORTH_DRAWING = 0.25
-"""A draw with less than this share of epsilon would lead astray more than the report it replaces."""
+_MIN_DRAW_SHARE = 0.25
+"""Least share of epsilon for a draw; one with less noise budget is farther off than the report it replaces. Set by hand."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +46,13 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     example: ClassVar[Mapping[str, Any]] = {"epsilon": 1.0, "radius_m": 300.0, "max_points": 100}
 
     variant: Literal["own", "as_published"] = "own"
+    """Our budget rules, or the study's own reading."""
     predictor: Literal["parrot", "linear", "last_k"] = "parrot"
+    """How the next place is predicted: the last report, the line through the last two, or the mean of the last few."""
     last_k: int = 3
     """Reports that predictor last_k takes the mean of."""
     manager: Literal["fixed_rate", "fixed_utility"] = "fixed_rate"
+    """Spread the budget over all points, or keep one accuracy until it ends."""
     accuracy_m: float | None = None
     """The accuracy that manager fixed_utility keeps until the budget ends."""
     stride: float | None = None
@@ -57,9 +60,13 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     running_rate: bool = False
     """Let the share of passed tests enlarge what is spent now, as in the paper's Figure 2; less is left for later."""
     eta: float = 1.0
+    """The paper's factor on the budget of a test relative to that of a draw."""
     gamma: float = 1.0
+    """The paper's ratio of a test's noise to its threshold."""
     c_theta: float = 0.3
+    """The paper's confidence factor of tests."""
     c_N: float = 2.0  # noqa: N815  the paper's own name
+    """The paper's confidence factor of draws: accuracy in noise scales."""
 
     def __post_init__(self) -> None:
         self._check_terms()
@@ -138,7 +145,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
             limit_share=self.c_N / (self.eta * (self.gamma + 1)),  # l = c_theta radius / (gamma epsilon_theta)
             running_rate=self.running_rate,
             noise_grains=float(np.floor(wanted * grains_per_epsilon)),
-            least_grains=1.0 if self.manager == "fixed_utility" else _WORTH_DRAWING * budgets.GRAINS,
+            least_grains=1.0 if self.manager == "fixed_utility" else _MIN_DRAW_SHARE * budgets.GRAINS,
             published_test=float(np.rint(budgets.PUBLISHED_TEST * grains_per_epsilon)),
             epsilon_per_grain=self.epsilon / budgets.GRAINS,
         )

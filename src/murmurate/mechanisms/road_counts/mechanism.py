@@ -51,10 +51,13 @@ class RoadCounts:
     example: ClassVar[Mapping[str, Any]] = {"epsilon": 2.0, "space": "road", "unit": "trip"}
 
     epsilon: float
+    """The budget of one unit; smaller protects more."""
     space: RoadNetwork
+    """The public road network whose links are counted."""
     delta: float = 1e-6
     """Should stay below one over ten times the number of units; that number being private, you choose it."""
     unit: Literal["trip", "user_day", "user"] = "user_day"
+    """Whose presence is protected."""
     max_trips: int | None = None
     """Trips read of each person or person-day; not needed for the promise, which the clip keeps."""
     clip: float | None = None
