@@ -46,8 +46,8 @@ def advise(
     """Recommend a mechanism; the promise and the charge are the same for all of them.
 
     `radius_m` and `epsilon` are the price of one point, `interval_s` the seconds between points, `speed_kmh` how fast people
-    move. `online` says that each report must leave before the next point is known; `mostly_still`, that people rest over nine tenths
-    of the time.
+    move. `online` says that each report must leave before the next point is known; `mostly_still`, that people rest over nine
+    tenths of the time.
 
     >>> advise(radius_m=300, epsilon=0.5, interval_s=15).mechanism
     'geoind_anchors'

@@ -34,7 +34,7 @@ class GeoIndistinguishability(GeoIndTerms):
     """Moves every point by Laplace noise on the sphere (or on a plane), rounded to the public lattice.
 
     Guarantee: `epsilon` at `radius_m` for one point; `max_points` times that for a unit. A unit with more points is
-    refused here and cut by the door. With `memo` a place drawn once is repeated at every return to it within the unit:
+    refused here and cut by `release()`. With `memo` a place drawn once is repeated at every return to it within the unit:
     that stops averaging, and protects only among traces with the same pattern of returns.
 
     >>> geoind = GeoIndistinguishability(epsilon=1.0, radius_m=200.0, max_points=50)
@@ -54,7 +54,7 @@ class GeoIndistinguishability(GeoIndTerms):
             raise ParameterError(f"memo must be true or false; got {self.memo!r}.")
         if self.memo and self.unit == "point":
             raise ParameterError("memo repeats a place within a unit, so it needs unit trip, user_day or user, not point.")
-        self.guarantee()  # numbers whose product overflows are refused now, not at the door
+        self.guarantee()  # numbers whose product overflows are refused now, not by `release()`
 
     # -- the promise -----------------------------------------------------------------------------------------------
 

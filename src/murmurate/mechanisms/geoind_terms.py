@@ -196,10 +196,10 @@ class GeoIndTerms:
         return np.asarray((seconds[last] - seconds[first]) / gaps * (self.speed_kmh / 3.6))
 
     def _strides(self, steps_m: Floats) -> Floats:
-        """Return the points worth waiting before the next draw, where people move so far between points.
+        """Return the points from one draw to the next that err least, where people move so far between points.
 
         Noise falls as 1/stride and what is missed in between grows with the stride, so the best one grows as the root of
-        noise scale over step; where noise is well below a step, every point is worth drawing.
+        noise scale over step; where noise is well below a step, every point is drawn.
         """
         strides = STRIDE * np.sqrt(self.scale_m / np.maximum(steps_m, 1.0))
         return np.asarray(np.where(strides < LEAST_STRIDE, 1.0, strides))

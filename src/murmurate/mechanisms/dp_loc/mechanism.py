@@ -85,7 +85,7 @@ class DPLoc:
     slot_s: int = 60
     """Seconds of a time slot; trips visit one cell in each."""
     hours: int = 24
-    """Spans of the day that are told apart; a divisor of 24."""
+    """Spans into which the day is divided; a divisor of 24."""
     max_cells: int = 100
     """The longest trip that is made, in cells."""
     ends_share: float = 0.5

@@ -41,7 +41,7 @@ class Rule(NamedTuple):
     noise_grains: float
     """Grains of a draw for the wanted accuracy; fixed utility only."""
     least_grains: float
-    """A draw below this is not worth making: the last report is repeated instead."""
+    """Least grains of a draw; with fewer the last report is repeated instead."""
     published_test: float
     """Grains of the study's first test."""
     epsilon_per_grain: float

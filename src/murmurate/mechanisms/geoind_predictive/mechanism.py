@@ -157,7 +157,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
         return self.radius_m * budgets.GRAINS / self.epsilon, step_m, chosen.rule, chosen.window
 
     def plan(self, points: Floats, steps_m: Floats) -> tuple[Floats, Floats, Any]:
-        """For traces of these public sizes: grains, number of decisions, and whether they are worth a test."""
+        """Return grains, number of decisions, and whether tests are made, for traces of these public sizes."""
         grains = points * budgets.GRAINS
         if self.variant == "as_published":
             return grains + self.rule().published_test, points, np.ones(len(points), dtype=bool)

@@ -51,7 +51,7 @@ def _draw(start: Integers, shares: Floats, suffix: Integers, context: int, state
             if at < 0:
                 return child
         if node == 0:
-            return start[1] - 1 if start[1] > start[0] else 0  # rounding left a crumb at the root: its last child
+            return start[1] - 1 if start[1] > start[0] else 0  # rounding at the root: its last child
         node = suffix[node]
 
 
@@ -67,12 +67,12 @@ def _walk(
     for sequence in range(n):
         first = filled
         context = 0
-        barren = 0  # draws in a row that added nothing, so that a poor tree cannot hold the walk up
+        without_gain = 0  # draws in a row that added nothing, so that a poor tree cannot hold the walk up
         while filled - first < longest:
             taken = _draw(start, shares, suffix, context, state)
             drawn = symbol[taken] if taken > 0 else int(uniform(state) * (n_symbols - 1))
-            barren += 1
-            if barren > 50:
+            without_gain += 1
+            if without_gain > 50:
                 drawn = int(uniform(state) * (n_symbols - 1))
             if drawn == n_symbols - 1:
                 if filled - first >= 2:
@@ -82,7 +82,7 @@ def _walk(
                 continue
             cells[filled] = drawn
             filled += 1
-            barren = 0
+            without_gain = 0
             # the new context: the longest kept gram that ends here and is known to go on
             node = context
             found = _child(start, symbol, node, drawn)

@@ -83,7 +83,7 @@ def train(
         params, optimiser.state, done = found
     generator = rng.generator()
     batch_size = max(plan.sampling * n_expected, 1.0)
-    # small batches of single grams are not padded to a large shape; the noisy size decides, so it tells nothing new
+    # small batches of single grams are not padded to a large shape; the noisy size decides, so it discloses nothing new
     grams = min(GRAMS_AT_ONCE, max(64, 2 ** ceil(log2(1.25 * batch_size)))) if plan.one_gram else GRAMS_AT_ONCE
     step_sum = compiled(cast("Hashable", network), plan.clip)
     for step in progress.track(range(done, plan.steps), "training", plan.steps - done):
