@@ -16,6 +16,7 @@ from murmurate.asking.clipping import clipped_sums
 from murmurate.asking.kept_answers import alone, load_answers, save_answers
 from murmurate.asking.rounds import Asking, Held, fitted
 from murmurate.asking.table import once
+from murmurate.core.events import Gaussian
 from murmurate.core.guarantee import NoGuarantee, Unit
 from murmurate.core.trips import Trips
 from murmurate.errors import ContractBroken, GuaranteeRefused, InputError, InsufficientBudget
@@ -96,7 +97,14 @@ class Careless(Toy):
         return NoGuarantee(why="none", unit=Unit(name="trip"))
 
 
-@pytest.mark.parametrize("mechanism", [Greedy(), Careless()])
+class Undercharged(Toy):
+    """The ledger composes events, so these would charge a hundredth of what the budget spends."""
+
+    def guarantee(self):
+        return replace(super().guarantee(), events=(Gaussian(noise_multiplier=100.0),))
+
+
+@pytest.mark.parametrize("mechanism", [Greedy(), Careless(), Undercharged(delta=1e-6)])
 def test_noise_is_as_wide_as_what_was_charged(mechanism):
     with pytest.raises(ContractBroken, match="promise"):
         fitted(mechanism, trips_of(), noise.seeded(1))

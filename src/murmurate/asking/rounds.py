@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -125,7 +125,8 @@ class Asking:
     def _check_promise(self, budget: Budget) -> None:
         """Refuse a budget larger than what the ledger was charged for."""
         promise = self.mechanism.guarantee()
-        if not isinstance(promise, DP) or budget.epsilon > promise.epsilon or budget.delta > promise.delta:
+        covered = isinstance(promise, DP) and budget.epsilon <= promise.epsilon and budget.delta <= promise.delta
+        if not covered or promise.events not in (budget.events, replace(promise, events=()).events):
             raise ContractBroken("the budget is the promise", f"{self.mechanism.name} would spend more than its guarantee.")
 
     def _answer(self, asked: Round, budget: Budget, kept: _Kept) -> None:
@@ -240,7 +241,7 @@ def _count_part(item: tuple[Any, Any, Path | dict[str, Any] | None]) -> tuple[Ma
     if prepared is None:
         trips = source.load()
         part = part_of(trips, counting.unit, counting.key)
-        people = trips.user_ids.cast(pl.String).hash().to_numpy()
+        people = trips.user_ids.cast(pl.String).hash(int.from_bytes(counting.key[:8], "little")).to_numpy()
         prepared = _Prepared(people, int(part.unit.max(initial=-1)) + 1, counting.asked.prepare(part))
         _keep(place, prepared)
     rows = counting.asked.contribute(prepared.made)
