@@ -48,6 +48,7 @@ def counted(mechanism: Measured, inputs: tuple[Any, ...], rng: Randomness) -> li
     budget, facts, key = mechanism.budget(), facts_of(inputs[0]), new_key(rng)
     if budget is None:
         raise ValueError(f"{mechanism.name} is not measured with these settings.")
+    Asking(mechanism, inputs[0], rng).check_promise(budget)
     answers: dict[str, Answer] = {}
     found: list[Counted] = []
     while (asked := mechanism.ask(dict(answers), facts)) is not None:

@@ -98,7 +98,7 @@ class Asking:
         budget = self.mechanism.budget()
         if budget is None:
             raise ContractBroken("a measured mechanism has a budget", f"{self.mechanism.name} has none with these settings.")
-        self._check_promise(budget)
+        self.check_promise(budget)
         facts = facts_of(self.private)
         self.key = self.key or new_key(self.rng)
         kept = _Kept(self)
@@ -122,7 +122,7 @@ class Asking:
             kept.close()
         return self.mechanism.model(dict(self.answers), facts, self.rng)
 
-    def _check_promise(self, budget: Budget) -> None:
+    def check_promise(self, budget: Budget) -> None:
         """Refuse a budget larger than what the ledger was charged for."""
         promise = self.mechanism.guarantee()
         covered = isinstance(promise, DP) and budget.epsilon <= promise.epsilon and budget.delta <= promise.delta
