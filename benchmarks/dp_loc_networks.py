@@ -12,9 +12,9 @@ import numpy as np
 
 from murmurate import noise
 from murmurate.mechanisms.dp_loc import DPLoc
-from murmurate.mechanisms.dp_loc.reading import Read, read
 from murmurate.mechanisms.dp_loc.routes import CountRouter
 from murmurate.mechanisms.dp_loc.settings import VARIANTS
+from murmurate.mechanisms.dp_loc.tables import Read, read
 from murmurate.papers.dp_loc.initialiser_vae import EndsVAE
 from murmurate.papers.dp_loc.moves_net import plan_of
 from murmurate.papers.dp_loc.net_router import PublishedRouter

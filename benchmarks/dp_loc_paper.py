@@ -41,7 +41,7 @@ from murmurate.asking.rounds import fitted, is_measured
 from murmurate.core.trips import Trips
 from murmurate.ingest.discretise import to_cells
 from murmurate.mechanisms.dp_loc import DPLoc
-from murmurate.mechanisms.dp_loc.reading import read
+from murmurate.mechanisms.dp_loc.tables import read
 from murmurate.mechanisms.ngram import NGram
 from murmurate.metrics import measure
 from murmurate.metrics.compare import compare

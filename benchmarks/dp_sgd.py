@@ -25,9 +25,7 @@ from murmurate.papers.dp_loc.initialiser_vae import EndsVAE
 from murmurate.papers.dp_loc.net_router import PublishedRouter, grouped_paths
 from murmurate.papers.dp_loc.networks import PublishedNet
 from murmurate.papers.training.ghost import plain_sum
-from murmurate.papers.training.noise_step import noisy_sum
-from murmurate.papers.training.optimise import Optimiser
-from murmurate.papers.training.train import compiled
+from murmurate.papers.training.train import Optimiser, compiled, noisy_sum
 from murmurate.synthesis.moves import Neighbourhood
 from murmurate.synthesis.shortest import Window
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,15 @@ def test_no_unit_costs_more_than_the_promise(name, unit, canary, city):
     assert share <= 1
     if canary in ("a lone trip", "all their trips") and unit != "user":
         assert share > 0, "a canary that adds nothing measures nothing"
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_the_page_names_every_table(name, city):
+    page = (Path(__file__).parents[1] / "docs" / "asking.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith(f"| `{name}`") and ";" in line)
+    mechanism = promised(name, UNITS[name][0], city, **({"od": True} if name == "road_counts" else {}))
+    for one in counted(mechanism, (trips_of(table_of(city), city),), noise.seeded(7)):
+        assert f"`{one.table.name}`" in row or one.table.name.startswith("level-")
 
 
 CLIPPED = [(name, unit) for name, unit in CASES if name == "road_counts" or (unit != "trip" and name != "plausible")]

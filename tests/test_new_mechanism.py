@@ -1,6 +1,6 @@
 """A mechanism with a kind of release of its own, in one file: registered, released, judged, drawn and listed.
 
-Nothing else in the house knows of it. CONTRIBUTING.md shows it as the example to start from.
+No other file of the package knows of it. CONTRIBUTING.md shows its mechanism as the example to start from.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +18,9 @@ import pytest
 
 import murmurate as mm
 from murmurate import attacks, mechanisms, metrics, noise
+from murmurate.asking import Budget, Round, Table
+from murmurate.asking.meter import spent_share
+from murmurate.asking.table import once
 from murmurate.attacks import Attack
 from murmurate.core.parameters import positive
 from murmurate.core.registry import Entry
@@ -59,6 +64,9 @@ class CountsKind(Kind):
         return CellCounts(release.space, pl.read_parquet(release.folder / "counts.parquet")["count"].to_numpy())
 
 
+# -- the mechanism begins ----------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, kw_only=True)
 class NoisyCounts:
     """Counts the starts of trips in the cells of a grid, with discrete Laplace noise."""
@@ -85,9 +93,28 @@ class NoisyCounts:
     def expected_error(self):
         return f"A count is off by {1 / self.epsilon:.3g} on average."
 
-    def apply(self, private, rng):
-        count = starts(private, self.space)  # one trip starts in one cell: L1 sensitivity 1
-        return CellCounts(self.space, noise.laplace_integers(count, scale=1 / self.epsilon, rng=rng))
+    def budget(self):
+        return Budget(epsilon=self.epsilon)
+
+    def ask(self, answers, facts):
+        table = Table(name="starts", n_bins=self.space.n_cells, share=1.0)  # a unit adds one count at most
+        return None if answers else Round(tables=(table,), prepare=partial(start_cells, self.space), contribute=count_cells)
+
+    def model(self, answers, facts, rng):
+        return CellCounts(self.space, answers["starts"].noisy)
+
+
+def start_cells(grid, part):
+    first = part.trips.offsets[:-1]
+    cell = grid.locate(part.trips.lat[first], part.trips.lng[first])
+    return part.unit[cell >= 0], cell[cell >= 0]
+
+
+def count_cells(prepared):
+    return {"starts": once(*prepared)}  # each row adds one count to one bin
+
+
+# -- the mechanism ends ------------------------------------------------------------------------------------------------
 
 
 def count_error(both: Pair) -> list[Score]:
@@ -100,8 +127,8 @@ def occupied(released, original, *, pairing=None, seed=0) -> list[Score]:
     """Guesses that a trip started wherever the noisy count is positive."""
     true = starts(original, released.grid) > 0
     right, chance = float(((released.count > 0) == true).mean()), float(max(true.mean(), 1 - true.mean()))
-    told = "the adversary sees the release alone"
-    return [Score(name="occupied", value=right, chance=chance, better="closer_to_chance", family="counts", note=told)]
+    note = "the adversary sees the release alone"
+    return [Score(name="occupied", value=right, chance=chance, better="closer_to_chance", family="counts", note=note)]
 
 
 def count_histogram(shown: Shown) -> dict[str, Any]:
@@ -161,6 +188,19 @@ def test_it_is_released_and_verified(made, ledger):
     assert "Identifiers" not in (made.folder / "statement.md").read_text()
     found = mm.verify(made.folder, ledger=ledger)
     assert found["guarantee"].startswith("follows") and found["debit"].startswith("charged to population")
+
+
+def test_a_trip_costs_the_whole_promise_and_no_more(made, town):
+    everyone, last = town.trips, town.trips.n_trips - 1
+    without = everyone.take_trips(np.arange(last))
+    for mechanism in (NoisyCounts(space=made.space, epsilon=1.0), NoisyCounts(space=made.space, epsilon=0.1)):
+        assert spent_share(mechanism, everyone, without, noise.seeded(1)) == {"starts": 1.0}
+
+
+def test_contributing_shows_the_same_code():
+    own = Path(__file__).read_text(encoding="utf-8")
+    code = own.split("# -- the mechanism begins ", 1)[1].split("\n", 1)[1].split("# -- the mechanism ends ")[0].strip()
+    assert code in (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 def test_it_is_evaluated_by_its_own_score(made, town, ledger):

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 class MurmurateError(Exception):
@@ -32,6 +33,16 @@ class MurmurateError(Exception):
     exit_code = 1
     charged: str | None = None
     """The release id, where the ledger had been charged before this went wrong: the debit stands."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel from a worker as it is: pickling would call `__init__` with the finished message and end the worker."""
+        return _as_raised, (type(self), self.args, self.__dict__)
+
+
+def _as_raised(kind: type[MurmurateError], args: tuple[Any, ...], values: dict[str, Any]) -> MurmurateError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(values)
+    return error
 
 
 @dataclass(frozen=True)

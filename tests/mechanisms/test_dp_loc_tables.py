@@ -15,8 +15,7 @@ from murmurate.asking.rounds import Asking
 from murmurate.mechanisms.dp_loc import DPLoc
 from murmurate.mechanisms.dp_loc.ends_counts import ends_of, zones_of
 from murmurate.mechanisms.dp_loc.moves_counts import sizes_of
-from murmurate.mechanisms.dp_loc.reading import Read, ReadTrips
-from murmurate.mechanisms.dp_loc.tables import BY_CELL, BY_ZONE, END_SHARES, MOVE_SHARES, Tables, shares_of
+from murmurate.mechanisms.dp_loc.tables import BY_CELL, BY_ZONE, END_SHARES, MOVE_SHARES, Read, ReadTrips, Tables, shares_of
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.ends import Ends
 from murmurate.synthesis.moves import Neighbourhood, move_histograms

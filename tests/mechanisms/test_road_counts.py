@@ -24,10 +24,9 @@ from murmurate.errors import ParameterError
 from murmurate.mechanisms.road_counts import RoadCounts
 from murmurate.mechanisms.road_counts.corridors import Corridors
 from murmurate.mechanisms.road_counts.estimate import _smooth_day, estimate_profiles
-from murmurate.mechanisms.road_counts.neighbourhoods import usual_counts
 from murmurate.mechanisms.road_counts.protected import public_zones, trimmed
 from murmurate.mechanisms.road_counts.settings import shares_of
-from murmurate.mechanisms.road_counts.zones import zones_of_links
+from murmurate.mechanisms.road_counts.zones import usual_counts, zones_of_links
 from murmurate.noise import seeded
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows

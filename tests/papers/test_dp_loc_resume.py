@@ -10,7 +10,7 @@ import murmurate as mm
 from diagonal_city import GRID, city
 from murmurate import noise
 from murmurate.asking import budget as drawing
-from murmurate.asking.kept_answers import load_answers
+from murmurate.asking.kept_answers import alone, load_answers
 from murmurate.core.events import Gaussian, PoissonGaussian
 from murmurate.errors import InputError
 from murmurate.mechanisms.dp_loc import DPLoc, moves_counts
@@ -137,6 +137,9 @@ def test_an_interrupted_measurement_goes_on_with_the_answers_it_has(monkeypatch,
         assert set(kept) == {*BY_CELL, *MOVE_SHARES}
         with pytest.raises(InputError, match="was charged for something else: the parameters"):
             mm.fit(mechanism(variant="own", epochs=None, hours=12), private, **where, resume=stopped.value.charged)
+        at_work = alone(ledger.internal_folder / stopped.value.charged)
+        with at_work, pytest.raises(InputError, match="another process"):  # each would draw the next round by itself
+            mm.fit(asked, private, **where, resume=stopped.value.charged)
         seen = []
         with monkeypatch.context() as patched:
             tables, _ = counted(patched)

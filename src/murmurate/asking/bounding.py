@@ -24,7 +24,7 @@ def new_key(rng: Randomness) -> bytes:
 
 
 def units_of_trips(private: Trips, unit: Unit) -> Integers:
-    """The unit (0, 1, ...) of each trip; a trip that passes midnight belongs to the day it began on."""
+    """Return the unit (0, 1, ...) of each trip; a trip that passes midnight belongs to the day it began on."""
     if unit.name == "user":
         return private.trip_user
     if unit.name == "user_day":
@@ -61,7 +61,7 @@ def bound(private: Trips, unit: Unit, key: bytes) -> Trips:
 
 
 def _ranks(private: Trips, trips: Integers, key: bytes) -> NDArray[np.uint64]:
-    """A keyed hash of (uid, tid) of these trips."""
+    """Return a keyed hash of (uid, tid) of these trips."""
     first = private.offsets[:-1][trips]
     names = zip(*(private.table[name].gather(first).cast(pl.String).to_list() for name in ("uid", "tid")), strict=True)
     digests = [hashlib.blake2b(f"{uid}\x1f{tid}".encode(), key=key, digest_size=8).digest() for uid, tid in names]
@@ -69,7 +69,7 @@ def _ranks(private: Trips, trips: Integers, key: bytes) -> NDArray[np.uint64]:
 
 
 def _first(groups: Integers, order: Integers, most: int) -> NDArray[np.bool_]:
-    """Which rows are among the first `most` of their group, when read in `order` (which keeps groups together)."""
+    """Mark rows that are among the first `most` of their group, when read in `order` (which keeps groups together)."""
     sorted_groups = groups[order]
     starts = np.flatnonzero(np.r_[True, sorted_groups[1:] != sorted_groups[:-1]])
     rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from murmurate.asking.clipping import dense
 from murmurate.asking.table import Answer, Norm, Table, TreeTable
 from murmurate.core.accounting import solve_noise_multiplier
 from murmurate.core.events import Event, Gaussian, Pure
@@ -48,58 +50,61 @@ class Budget:
             self.norm = "l2"
             self.multiplier = solve_noise_multiplier("gaussian", epsilon=self.epsilon, delta=self.delta)
         self._spent: dict[str, float] = {}
-        self._paths: dict[str, Floats] = {}
-        self._columns: dict[str, int] = {}
+        self._levels: dict[str, _Level] = {}
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the accountant composes: all tables together are one event, because their shares add up to it exactly."""
+        """Return what the accountant composes: one event for all tables, because their shares add up to it exactly."""
         return (Pure(epsilon=self.epsilon) if self.delta == 0 else Gaussian(noise_multiplier=self.multiplier),)
 
     def scale(self, share: float, limit: float = 1.0) -> float:
-        """Scale of the noise of a table (Laplace parameter or standard deviation), in counts."""
+        """Return the scale of the noise of a table (Laplace parameter or standard deviation), in counts."""
         return self.multiplier * limit / (share if self.norm == "l1" else sqrt(share))
 
     def deviation(self, share: float, limit: float = 1.0) -> float:
-        """Standard deviation of the noise of a table, in counts."""
+        """Return the standard deviation of the noise of a table, in counts."""
         return self.scale(share, limit) * (sqrt(2) if self.norm == "l1" else 1.0)
 
     @property
     def spent(self) -> float:
-        """Share of the budget that the tables drawn so far have used."""
-        return fsum(self._spent.values()) + max((float(paths.max()) for paths in self._paths.values()), default=0.0)
+        """Return the share of the budget that the tables drawn so far have used."""
+        return _total(self._spent, self._levels)
 
     def check(self, tables: tuple[Table, ...]) -> None:
         """Refuse tables that were drawn already or would pass the budget, before anything is counted for them."""
-        spent, paths = dict(self._spent), dict(self._paths)
-        columns = dict(self._columns)
+        self._with(tables)
+
+    def _with(self, tables: tuple[Table, ...]) -> tuple[dict[str, float], dict[str, _Level]]:
+        """Shares of plain tables and levels of the tree when these tables are drawn as well."""
+        spent, levels = dict(self._spent), dict(self._levels)
         for table in tables:
-            if table.name in self._spent or table.name in self._paths:
+            if table.name in spent or table.name in levels:
                 raise ContractBroken("a table is asked once", f"{table.name} was drawn already.")
             if isinstance(table, TreeTable):
-                paths[table.name] = _path_shares(table, paths, columns)
-                columns[table.name] = table.n_columns
                 if self.norm != "l1":
                     raise ContractBroken("shares add up along each path", f"{table.name}: trees need Laplace noise.")
+                levels[table.name] = _level(table, levels)
             else:
                 spent[table.name] = table.share
-            total = fsum(spent.values()) + max((float(path.max()) for path in paths.values()), default=0.0)
-            if total > 1 + TOLERANCE:
+            total = _total(spent, levels)
+            if not total <= 1 + TOLERANCE:
                 raise ContractBroken(
                     "shares add up to the budget",
                     f"with {table.name} the tables would use {total:.6f} of the budget.",
                 )
+        return spent, levels
 
     def draw(self, table: Table, exact: Integers | tuple[Integers, Integers], rng: Randomness, *, threads: int = 1) -> Answer:
         """Add noise to the exact fixed-point sums of a table, once.
 
-        `exact` holds every bin; for a `TreeTable` it is (bins, sums) of the bins that any unit has. Secure noise is drawn
-        by this many `threads`.
+        `exact` holds every bin, or (bins, sums) of the bins that any unit has, as a `TreeTable` needs them. Secure noise is
+        drawn by this many `threads`.
         """
-        self.replay(table)  # counted before the draw: what fails in it is spent all the same
+        self._spent, self._levels = self._with((table,))  # counted before the draw: what fails in it is spent all the same
         if isinstance(table, TreeTable):
             return self._draw_tree(table, exact, rng)  # type: ignore[arg-type]
-        flat = np.ascontiguousarray(exact, dtype=np.int64).ravel()
+        every = dense(exact, table.n_bins) if isinstance(exact, tuple) else exact
+        flat = np.ascontiguousarray(every, dtype=np.int64).ravel()
         if len(flat) != table.n_bins:
             raise ContractBroken(
                 "a table fits its bins", f"{table.name} has {table.n_bins:,} bins; {len(flat):,} were counted."
@@ -107,19 +112,26 @@ class Budget:
         noise = laplace_integers if self.norm == "l1" else gaussian_integers
         scale = self.scale(table.share, table.limit) * (1 + MARGIN)
         noisy = noise(flat, scale=scale * table.steps, rng=rng, threads=threads) / table.steps
-        return Answer(noisy, self.deviation(table.share, table.limit))
+        return Answer(noisy, self._deviation_of(table))
 
-    def replay(self, table: Table) -> None:
-        """Count a table as drawn: before its noise is drawn, or because an interrupted run has kept its answer."""
-        self.check((table,))
-        if isinstance(table, TreeTable):
-            self._paths[table.name] = _path_shares(table, self._paths, self._columns)
-            self._columns[table.name] = table.n_columns
-        else:
-            self._spent[table.name] = table.share
+    def replay(self, table: Table, answer: Answer) -> Answer:
+        """Count a table as drawn because an interrupted run has kept its answer; refuse an answer to another table."""
+        tree = isinstance(table, TreeTable)
+        fits = (answer.bins is not None) if tree else answer.bins is None and len(answer.noisy) == table.n_bins
+        if not fits or answer.deviation != self._deviation_of(table):
+            raise ContractBroken(
+                "a table is asked once",
+                f"the kept answer of {table.name} has another size or noise than this version asks for; fit anew.",
+            )
+        self._spent, self._levels = self._with((table,))
+        return answer
+
+    def _deviation_of(self, table: Table) -> float:
+        share = float(table.row_share.max()) if isinstance(table, TreeTable) else table.share
+        return self.deviation(share, table.limit)
 
     def _draw_tree(self, table: TreeTable, exact: tuple[Integers, Integers], rng: Randomness) -> Answer:
-        """Noisy counts at or above their row's threshold; absent children are noised as well, at the cost of those kept."""
+        """Draw noisy counts at or above their row's threshold; absent children are noised too, at the cost of those kept."""
         bins, sums = exact
         row = bins // table.n_columns
         kept_bins, kept = [], []
@@ -138,13 +150,13 @@ class Budget:
                 kept.append(above)
         all_bins, values = np.concatenate(kept_bins), np.concatenate(kept)
         order = np.argsort(all_bins, kind="stable")
-        return Answer(values[order] / table.steps, self.deviation(float(table.row_share.max()), table.limit), all_bins[order])
+        return Answer(values[order] / table.steps, self._deviation_of(table), all_bins[order])
 
     @staticmethod
     def _absent(
         table: TreeTable, group: Integers, present: Integers, noise: tuple[float, int], rng: Randomness
     ) -> tuple[Integers, Integers]:
-        """Bins of a group of rows that nobody has and whose noise alone reaches the threshold, and their values."""
+        """Return the bins of a group of rows that nobody has and whose noise alone reaches the threshold, and their values."""
         scale, threshold = noise
         row = present // table.n_columns
         shown = np.searchsorted(row, group, side="right") - np.searchsorted(row, group)
@@ -164,10 +176,36 @@ class Budget:
         return found, above
 
 
-def _path_shares(table: TreeTable, paths: dict[str, Floats], columns: dict[str, int]) -> Floats:
-    """[row] share of the budget used on the path from the root to the children of each row's node."""
-    if table.after is None or table.parent is None:
-        return table.row_share
-    if table.after not in paths:
-        raise ContractBroken("shares add up along each path", f"{table.name} follows {table.after}, which was not drawn.")
-    return np.asarray(table.row_share + paths[table.after][table.parent // columns[table.after]])
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """A drawn level of the tree."""
+
+    after: str | None
+    n_bins: int
+    n_columns: int
+    limit: float
+    paths: Floats
+    """[row] share of the budget used on the path from the root to the children of the row's node."""
+
+
+def _level(table: TreeTable, levels: dict[str, _Level]) -> _Level:
+    """Add a level to the tree. Shares add up along paths only because all levels count the same occurrences, each once."""
+    clause = "shares add up along each path"
+    if any(level.after == table.after for level in levels.values()):
+        found = "a release has one tree with one root" if table.after is None else f"{table.after} is followed already"
+        raise ContractBroken(clause, f"{table.name}: {found}.")
+    paths = table.row_share.astype(np.float64)  # a copy: the mechanism's own array may change
+    if table.after is not None and table.parent is not None:
+        if table.after not in levels:
+            raise ContractBroken(clause, f"{table.name} follows {table.after}, which was not drawn.")
+        above = levels[table.after]
+        if table.limit != above.limit:
+            raise ContractBroken(clause, f"{table.name} needs the limit of {table.after}, {above.limit:g}.")
+        if (table.parent < 0).any() or (table.parent >= above.n_bins).any():
+            raise ContractBroken(clause, f"{table.name}: its nodes must be bins of {table.after}.")
+        paths += above.paths[table.parent // above.n_columns]
+    return _Level(table.after, table.n_bins, table.n_columns, table.limit, paths)
+
+
+def _total(spent: dict[str, float], levels: dict[str, _Level]) -> float:
+    return fsum(spent.values()) + max((float(level.paths.max()) for level in levels.values()), default=0.0)

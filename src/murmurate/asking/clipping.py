@@ -29,7 +29,12 @@ def clipped_sums(table: Table, rows: Contributions, norm: Norm) -> Sums:
     >>> clipped_sums(table, rows, "l1")
     (array([0, 2]), array([149, 149]))
     """
-    unit, bins, weight = (np.ascontiguousarray(part, dtype=np.int64) for part in (rows.unit, rows.bin, rows.weight))
+    given = [np.asarray(part) for part in (rows.unit, rows.bin, rows.weight)]
+    if len({part.shape for part in given}) > 1 or given[0].ndim != 1:
+        raise ContractBroken("weights are integers", f"{table.name}: rows of unit, bin and weight differ in length.")
+    if any(part.dtype.kind not in "iu" for part in given):
+        raise ContractBroken("weights are integers", f"{table.name}: units, bins and weights must be integers.")
+    unit, bins, weight = (np.ascontiguousarray(part, dtype=np.int64) for part in given)
     if len(bins) and not 0 <= int(bins.min()) <= int(bins.max()) < table.n_bins:
         raise ContractBroken("a table fits its bins", f"{table.name} has the bins 0 to {table.n_bins - 1:,}.")
     if not _sorted(unit, bins):
@@ -37,7 +42,7 @@ def clipped_sums(table: Table, rows: Contributions, norm: Norm) -> Sums:
         unit, bins, weight = unit[order], bins[order], weight[order]
     over = _clip(unit, bins, weight, table.limit * table.steps, norm == "l2") if len(bins) else (bins, weight, 0)
     if over[2] and isinstance(table, TreeTable):
-        raise ContractBroken("a unit adds no more than its limit", f"{table.name}: {over[2]:,} units add more than allowed.")
+        raise ContractBroken("a unit adds no more than its limit", f"{table.name}: units add more than {table.limit:g}.")
     return _summed(over[0], over[1], table.n_bins)
 
 
@@ -47,7 +52,7 @@ def add(sums: list[Sums], n_bins: int) -> Sums:
 
 
 def dense(sums: Sums, n_bins: int) -> Integers:
-    """Every bin's sum, zeros included."""
+    """Return every bin's sum, zeros included."""
     full = np.zeros(n_bins, dtype=np.int64)
     full[sums[0]] = sums[1]
     return full

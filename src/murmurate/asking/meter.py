@@ -30,11 +30,11 @@ class Counted:
     sums: tuple[Sums, ...]
 
     def exact(self, side: int) -> Any:
-        """The sums of one input as a budget takes them for a draw."""
+        """Return the sums of one input as a budget takes them for a draw."""
         return self.sums[side] if isinstance(self.table, TreeTable) else dense(self.sums[side], self.table.n_bins)
 
     def cost(self, norm: str) -> float:
-        """Share of the budget that the change between the first two inputs uses."""
+        """Return the share of the budget that the change between the first two inputs uses."""
         table = self.table
         bins, change = add([self.sums[0], (self.sums[1][0], -self.sums[1][1])], table.n_bins)
         size = np.abs(change) / (table.limit * table.steps)
@@ -48,6 +48,7 @@ def counted(mechanism: Measured, inputs: tuple[Any, ...], rng: Randomness) -> li
     budget, facts, key = mechanism.budget(), facts_of(inputs[0]), new_key(rng)
     if budget is None:
         raise ValueError(f"{mechanism.name} is not measured with these settings.")
+    Asking(mechanism, inputs[0], rng).check_promise(budget)
     answers: dict[str, Answer] = {}
     found: list[Counted] = []
     while (asked := mechanism.ask(dict(answers), facts)) is not None:
@@ -59,7 +60,7 @@ def counted(mechanism: Measured, inputs: tuple[Any, ...], rng: Randomness) -> li
 
 
 def spent_share(mechanism: Measured, private: Any, neighbour: Any, rng: Randomness) -> dict[str, float]:
-    """Share of the promise that the difference between two inputs uses, by table; their sum must not pass one."""
+    """Return the share of the promise that the difference between two inputs uses, by table; their sum must not pass one."""
     budget = mechanism.budget()
     norm = "l1" if budget is None else budget.norm
     return {one.table.name: one.cost(norm) for one in counted(mechanism, (private, neighbour), rng)}

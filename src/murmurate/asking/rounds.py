@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from murmurate.asking.bounding import bound, new_key, units_of_trips
 from murmurate.asking.budget import Budget
-from murmurate.asking.clipping import Sums, add, clipped_sums, dense
-from murmurate.asking.table import Answer, Answers, Facts, Norm, Part, Round, TreeTable
+from murmurate.asking.clipping import Sums, add, clipped_sums
+from murmurate.asking.table import Answer, Answers, Facts, Norm, Part, Round
 from murmurate.core import progress
-from murmurate.core.guarantee import Unit
+from murmurate.core.guarantee import DP, Unit
 from murmurate.core.trips import Trips
 from murmurate.core.work import WorkFolder
 from murmurate.engine import Engine, Serial
@@ -34,6 +35,9 @@ PART_POINTS = 1_000_000
 HELD_POINTS = 4_000_000
 """Up to this many points, what `prepare` made is kept in memory between rounds; beyond that in private files."""
 
+TWO_PARTS = "a person's trips came in two parts, so the bounds on one person could not be kept."
+"""Why parts are refused that do not hold whole people."""
+
 
 @runtime_checkable
 class Measured(Protocol):
@@ -42,34 +46,25 @@ class Measured(Protocol):
     name: Any
 
     def budget(self) -> Budget | None:
-        """A new budget of the whole promise; None where these parameters choose a variant that is not measured."""
+        """Return a new budget of the whole promise; None where these parameters choose a variant that is not measured."""
         ...
 
     def guarantee(self) -> Any:
-        """The promise, with the unit whose trips are bounded and clipped."""
+        """Return the promise, with the unit whose trips are bounded and clipped."""
         ...
 
     def ask(self, answers: Answers, facts: Facts) -> Round | None:
-        """The next round, from public parameters and earlier answers; None when done."""
+        """Return the next round, from public parameters and earlier answers; None when done."""
         ...
 
     def model(self, answers: Answers, facts: Facts, rng: Randomness) -> Any:
-        """What the answers make: a model that can be sampled, or what leaves itself. Reads nothing private."""
-        ...
-
-
-@runtime_checkable
-class Source(Protocol):
-    """Where the trips of a part come from; it travels to the process that counts them."""
-
-    def load(self) -> Trips:
-        """Read the trips."""
+        """Build what the answers make: a model that can be sampled, or what leaves itself. Reads nothing private."""
         ...
 
 
 @dataclass(frozen=True)
 class Held:
-    """A part that is in memory."""
+    """A part that is in memory. Parts in files have a `load` of their own, called in the process that counts them."""
 
     trips: Trips
 
@@ -103,18 +98,22 @@ class Asking:
         budget = self.mechanism.budget()
         if budget is None:
             raise ContractBroken("a measured mechanism has a budget", f"{self.mechanism.name} has none with these settings.")
+        self.check_promise(budget)
         facts = facts_of(self.private)
         self.key = self.key or new_key(self.rng)
         kept = _Kept(self)
-        replay = dict(self.answers)
-        self.answers = {}
+        earlier, self.answers = dict(self.answers), {}
         try:
             while (asked := self.mechanism.ask(dict(self.answers), facts)) is not None:
                 budget.check(asked.tables)
-                if all(table.name in replay for table in asked.tables):
+                if earlier:
+                    if not earlier.keys() >= {table.name for table in asked.tables}:
+                        raise ContractBroken(
+                            "a table is asked once",
+                            f"kept answers of {', '.join(sorted(earlier))} do not fit the round that is asked now; fit anew.",
+                        )
                     for table in asked.tables:
-                        budget.replay(table)
-                        self.answers[table.name] = replay[table.name]
+                        self.answers[table.name] = budget.replay(table, earlier.pop(table.name))
                     continue
                 self._answer(asked, budget, kept)
                 if self.on_answers is not None:
@@ -123,53 +122,60 @@ class Asking:
             kept.close()
         return self.mechanism.model(dict(self.answers), facts, self.rng)
 
+    def check_promise(self, budget: Budget) -> None:
+        """Refuse a budget larger than what the ledger was charged for."""
+        promise = self.mechanism.guarantee()
+        covered = isinstance(promise, DP) and budget.epsilon <= promise.epsilon and budget.delta <= promise.delta
+        if not covered or promise.events not in (budget.events, replace(promise, events=()).events):
+            raise ContractBroken("the budget is the promise", f"{self.mechanism.name} would spend more than its guarantee.")
+
     def _answer(self, asked: Round, budget: Budget, kept: _Kept) -> None:
         if self.engine.workers > 1:  # this process waits for others while they count
             Thread(target=load_samplers, daemon=True).start()
         sums = self.exact(asked, budget.norm, kept)
         for table in asked.tables:
-            found = sums[table.name]
-            exact = found if isinstance(table, TreeTable) else dense(found, table.n_bins)
-            self.answers[table.name] = budget.draw(table, exact, self.rng, threads=self.engine.workers)
+            self.answers[table.name] = budget.draw(table, sums[table.name], self.rng, threads=self.engine.workers)
 
     def exact(self, asked: Round, norm: Norm, kept: _Kept | None = None) -> dict[str, Sums]:
-        """Exact clipped sums of a round over all parts; for the drawing here and for the meter, never for a mechanism."""
+        """Return the exact clipped sums of a round over all parts; for drawing and for the meter, never for a mechanism."""
         keep = kept or _Kept(self)
         unit = self.mechanism.guarantee().unit
         counting = self.engine.share(_Counting(asked, unit, self.key or b"", norm))
-        items = ((counting, number, source, keep.place(asked, number)) for number, source in enumerate(self._sources(unit)))
+        items = ((counting, source, keep.place(asked, number)) for number, source in enumerate(self._sources()))
         sums: dict[str, list[Sums]] = {table.name: [] for table in asked.tables}
-        for found in progress.track(self.engine.map(_count_part, items), f"counting {asked.tables[0].name}"):
+        people = [np.zeros(0, dtype=np.uint64)]
+        for found, here in progress.track(self.engine.map(_count_part, items), f"counting {asked.tables[0].name}"):
+            people.append(here)
             for table in asked.tables:
                 waiting = sums[table.name]
                 waiting.append(found[table.name])
                 if len(waiting) > 1 and sum(len(one[0]) for one in waiting[1:]) > max(len(waiting[0][0]), 1 << 16):
                     sums[table.name] = [add(waiting, table.n_bins)]  # so that memory does not grow with the parts
-        return {table.name: add(sums[table.name] or [_NOTHING], table.n_bins) for table in asked.tables}
+        everybody = np.concatenate(people)
+        if len(np.unique(everybody)) < len(everybody):
+            raise GuaranteeRefused(TWO_PARTS)
+        nothing = np.zeros(0, dtype=np.int64)
+        return {table.name: add(sums[table.name] or [(nothing, nothing)], table.n_bins) for table in asked.tables}
 
-    def _sources(self, unit: Unit) -> Iterator[Source]:
-        if isinstance(self.private, Trips):
-            for part in self.private.partitions(self.part_points):
-                yield Held(part)
-        elif hasattr(self.private, "sources"):
-            yield from self.private.sources()
-        else:
-            for part in whole_people(self.private):
-                yield Held(part)
+    def _sources(self) -> Iterable[Any]:
+        if hasattr(self.private, "sources"):
+            return self.private.sources()
+        parts = self.private.partitions(self.part_points) if isinstance(self.private, Trips) else self.private
+        return (Held(part) for part in parts)
 
 
 def fitted(mechanism: Any, private: Any, rng: Randomness, *, engine: Engine | None = None, **options: Any) -> Any:
-    """Measure private trips and return the mechanism's model; without a ledger, so for rehearsals and tests only."""
+    """Measure private trips and return the mechanism's model; the caller has charged the ledger, or rehearses."""
     return Asking(mechanism, private, rng, engine=engine or Serial(), **options).run()
 
 
 def is_measured(mechanism: Any) -> bool:
-    """Whether a mechanism, with its parameters, reads private trips through noisy tables alone."""
+    """Return whether a mechanism, with its parameters, reads private trips through noisy tables alone."""
     return isinstance(mechanism, Measured) and mechanism.budget() is not None
 
 
 def facts_of(private: Any) -> Facts:
-    """What is known of an input without reading a row."""
+    """Return what is known of an input without reading a row."""
     return Facts(carries=private.carries(), time_zone=private.time_zone)
 
 
@@ -179,12 +185,9 @@ def whole_people(parts: Iterable[Trips]) -> Iterator[Trips]:
     for part in parts:
         people = set(part.user_ids.cast(pl.String).to_list())
         if not seen.isdisjoint(people):
-            raise GuaranteeRefused("a person's trips came in two parts, so the bounds on one person could not be kept.")
+            raise GuaranteeRefused(TWO_PARTS)
         seen |= people
         yield part
-
-
-_NOTHING: Sums = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,16 @@ class _Counting:
     unit: Unit
     key: bytes
     norm: Norm
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What `prepare` made of a part, with what is checked in every round."""
+
+    people: NDArray[np.uint64]
+    """A hash of each person in the part."""
+    n_units: int
+    made: Any
 
 
 class _Kept:
@@ -220,19 +233,29 @@ class _Kept:
             self._folder.close()
 
 
-def _count_part(item: tuple[Any, int, Source, Path | dict[str, Any] | None]) -> Mapping[str, Sums]:
-    """Exact clipped sums of one part, from kept work where there is some."""
-    shared, _, source, place = item
+def _count_part(item: tuple[Any, Any, Path | dict[str, Any] | None]) -> tuple[Mapping[str, Sums], NDArray[np.uint64]]:
+    """Count one part, from kept work where there is some: its exact clipped sums, and a hash of each of its people."""
+    shared, source, place = item
     counting: _Counting = opened(shared)
     prepared = _read_kept(place)
     if prepared is None:
-        prepared = counting.asked.prepare(part_of(source.load(), counting.unit, counting.key))
+        trips = source.load()
+        part = part_of(trips, counting.unit, counting.key)
+        people = trips.user_ids.cast(pl.String).hash(int.from_bytes(counting.key[:8], "little")).to_numpy()
+        prepared = _Prepared(people, int(part.unit.max(initial=-1)) + 1, counting.asked.prepare(part))
         _keep(place, prepared)
-    rows = counting.asked.contribute(prepared)
+    rows = counting.asked.contribute(prepared.made)
     names = {table.name for table in counting.asked.tables}
     if set(rows) != names:
         raise ContractBroken("a round answers its tables", f"asked for {sorted(names)}, contributed to {sorted(rows)}.")
-    return {table.name: clipped_sums(table, rows[table.name], counting.norm) for table in counting.asked.tables}
+    for name, of in rows.items():
+        if len(of.unit) and not 0 <= np.min(of.unit) <= np.max(of.unit) < prepared.n_units:
+            raise ContractBroken(
+                "the clip applies to whole units", f"rows of {name} name other units than the units of its part."
+            )
+    return {
+        table.name: clipped_sums(table, rows[table.name], counting.norm) for table in counting.asked.tables
+    }, prepared.people
 
 
 def part_of(trips: Trips, unit: Unit, key: bytes) -> Part:

@@ -64,8 +64,12 @@ class TreeTable(Table):
         super().__post_init__()
         n_rows = len(self.row_share)
         rooted = self.after is None and self.parent is None
-        if n_rows * self.n_columns != self.n_bins or len(self.threshold) != n_rows or (self.row_share <= 0).any():
+        if n_rows * self.n_columns != self.n_bins or len(self.threshold) != n_rows:
             raise ContractBroken("a table fits its bins", f"{self.name}: rows, thresholds or shares do not fit.")
+        if not ((self.row_share > 0) & (self.row_share <= 1)).all():
+            raise ContractBroken("shares add up along each path", f"{self.name}: shares of rows lie between 0 and 1.")
+        if self.threshold.dtype.kind != "i" or (self.threshold < 1).any():
+            raise ContractBroken("absent bins are noised as well", f"{self.name}: a threshold is a whole number from 1 on.")
         if not rooted and (self.after is None or self.parent is None or len(self.parent) != n_rows):
             raise ContractBroken("shares add up along each path", f"{self.name}: each row needs the bin of its node.")
 
@@ -96,7 +100,7 @@ class Facts:
 
     @property
     def has_time(self) -> bool:
-        """Whether every point has a time."""
+        """Return whether every point has a time."""
         return "time" in self.carries
 
 

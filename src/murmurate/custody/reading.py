@@ -11,7 +11,7 @@ import polars as pl
 
 from murmurate import engine, noise
 from murmurate.asking.bounding import bound, new_key
-from murmurate.asking.kept_answers import load_answers, save_answers
+from murmurate.asking.kept_answers import alone, load_answers, save_answers
 from murmurate.asking.rounds import Asking, fitted, is_measured, whole_people
 from murmurate.asking.samples import samples
 from murmurate.core import progress
@@ -70,8 +70,8 @@ def measured_model(  # noqa: PLR0917
     resumed: bool,
 ) -> Any:
     """Fit a measured mechanism; noisy counts are kept as they are drawn, and a resumed fit begins with those it has."""
-    key, answers = load_answers(internal.unfinished()) if resumed else (new_key(rng), {})
-    with running:
+    with running, alone(internal.make()):
+        key, answers = load_answers(internal.unfinished()) if resumed else (new_key(rng), {})
         asking = Asking(mechanism, private, rng, engine=running, key=key, answers=answers, work_in=work_in)
         asking.on_answers = partial(save_answers, internal.unfinished(), key)
         return asking.run()

@@ -43,10 +43,11 @@ def map(
     describe: str | None = None,
     total: int | None = None,
 ) -> Iterator[Result]:
-    """Apply a function to each item, in the order of the items, on an engine of its own.
+    """Apply a `function` to each of `items`, in their order, on an engine of its own.
 
-    With `workers` > 1 the function must be importable (a top-level function or a partial of one), and at most
-    2 * workers items are under way, so that a stream of parts never piles up.
+    `describe` and `total` name the work and its size where progress is shown. With `workers` > 1 the function must be
+    importable (a top-level function or a partial of one), and at most 2 * workers items are under way, so that a stream of
+    parts never piles up.
 
     >>> list(map(abs, [-1, 2, -3]))
     [1, 2, 3]

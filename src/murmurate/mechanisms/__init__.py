@@ -39,13 +39,13 @@ NAMES: Registry[Listed] = Registry(
 
 
 def mechanism_class(name: str) -> type[Any]:
-    """The class behind a name; an unknown name is answered with the nearest known one."""
+    """Return the class behind a name; an unknown name is refused with the nearest known one."""
     found: type[Any] = NAMES.load(name)
     return found
 
 
 def build(name: str, parameters: Mapping[str, Any]) -> Any:
-    """A mechanism from plain values, as recipes, manifests and `--set` give them; a space may be given built already."""
+    """Build a mechanism from plain values, as recipes, manifests and `--set` give them; a space may be given built already."""
     kind = mechanism_class(name)
     known = {field.name: field for field in fields(kind)}
     unknown = [key for key in parameters if key not in known]
@@ -67,7 +67,7 @@ def build(name: str, parameters: Mapping[str, Any]) -> Any:
 
 
 def example(name: str, spaces: Mapping[str, Any]) -> Any:
-    """A mechanism with its demo settings; `spaces` gives the plane, grid and road of the data at hand."""
+    """Build a mechanism with its demo settings; `spaces` gives the plane, grid and road of the data at hand."""
     settings = dict(mechanism_class(name).example)
     wanted = settings.get("space")
     if isinstance(wanted, str) and wanted in spaces:

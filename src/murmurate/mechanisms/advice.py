@@ -11,10 +11,11 @@ import numpy as np
 from murmurate.core.parameters import positive
 from murmurate.mechanisms.geoind_anchors import AnchoredGeoIndistinguishability
 
-WORTH_SMOOTHING = 0.03
-"""Noise scale over step below which smoothing changes less than 1 % on the demo city."""
+MIN_SCALE_STEPS = 0.03
+"""Noise scale over the step of the trace below which smoothing is not advised: it changes less than 1 % on the demo city."""
+
 RECEIVER_M = 10.0
-"""Noise no wider than what receivers add themselves is left as it is: smoothing would cut corners for nothing."""
+"""Noise scale in metres below which smoothing is not advised: receivers err as much, and smoothing would cut corners."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +29,7 @@ class Advice:
     why: str
 
     def words(self) -> str:
-        """The advice as `ledger plan` and `--explain` print it."""
+        """Return the advice as `ledger plan` and `--explain` print it."""
         extra = "".join(f" --set {name}={_word(value)}" for name, value in self.settings.items())
         return f"Best for these numbers: {self.mechanism}{extra}. {self.why}"
 
@@ -42,10 +43,11 @@ def advise(
     online: bool = False,
     mostly_still: bool = False,
 ) -> Advice:
-    """What to choose at this price: the promise and the charge are the same for all of them.
+    """Recommend a mechanism; the promise and the charge are the same for all of them.
 
-    `online` says that each report must leave before the next point is known; `mostly_still`, that people rest over nine tenths
-    of the time.
+    `radius_m` and `epsilon` are the price of one point, `interval_s` the seconds between points, `speed_kmh` how fast people
+    move. `online` says that each report must leave before the next point is known; `mostly_still`, that people rest over nine
+    tenths of the time.
 
     >>> advise(radius_m=300, epsilon=0.5, interval_s=15).mechanism
     'geoind_anchors'
@@ -60,7 +62,7 @@ def advise(
     stride = float(anchors.strides(np.array([step_m]))[0])
     numbers = f"The noise scale of one point is {anchors.scale_m:,.4g} m, a step of the trace {step_m:,.4g} m"
     if stride == 1:
-        smooth = not online and anchors.scale_m >= max(RECEIVER_M, WORTH_SMOOTHING * step_m)
+        smooth = not online and anchors.scale_m >= max(RECEIVER_M, MIN_SCALE_STEPS * step_m)
         gain = "; smoothing what comes out is free." if smooth else "."
         return Advice(
             mechanism="geoind",

@@ -20,6 +20,13 @@ from murmurate.noise import geo_laplace, planar_laplace
 from murmurate.spaces import Plane
 
 _QUANTILE_95 = 4.743865
+"""Noise scales within which a planar Laplace draw lies with probability 0.95: (1 + q) exp(-q) = 0.05."""
+
+RETURNS = (
+    "Which points of a unit lie at the same lattice place (the pattern of returns) is taken as known: the promise compares "
+    "traces with the same pattern only."
+)
+"""The further assumption of `memo`, as guarantees state it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +34,7 @@ class GeoIndistinguishability(GeoIndTerms):
     """Moves every point by Laplace noise on the sphere (or on a plane), rounded to the public lattice.
 
     Guarantee: `epsilon` at `radius_m` for one point; `max_points` times that for a unit. A unit with more points is
-    refused here and cut by the door. With `memo` a place drawn once is repeated at every return to it within the unit:
+    refused here and cut by `release()`. With `memo` a place drawn once is repeated at every return to it within the unit:
     that stops averaging, and protects only among traces with the same pattern of returns.
 
     >>> geoind = GeoIndistinguishability(epsilon=1.0, radius_m=200.0, max_points=50)
@@ -47,34 +54,25 @@ class GeoIndistinguishability(GeoIndTerms):
             raise ParameterError(f"memo must be true or false; got {self.memo!r}.")
         if self.memo and self.unit == "point":
             raise ParameterError("memo repeats a place within a unit, so it needs unit trip, user_day or user, not point.")
-        self.guarantee()  # numbers whose product overflows are refused now, not at the door
+        self.guarantee()  # numbers whose product overflows are refused now, not by `release()`
 
     # -- the promise -----------------------------------------------------------------------------------------------
 
     def guarantee(self) -> GeoInd:
-        """`max_points` draws of `epsilon / radius_m` each; one draw for a unit of one point."""
+        """Promise `max_points` draws of `epsilon / radius_m` each; one draw for a unit of one point."""
         per_unit = 1 if self.unit == "point" else self.max_points
         return GeoInd(
             epsilon_per_m=per_unit * self.epsilon / self.radius_m,
             unit=self._bounds(),
             metric=self._metric(),
             radius_m=self.radius_m,
-            assumptions=self._assumptions(),
+            assumptions=(KNOWN, *((RETURNS,) if self.memo else ())),
             # with a memo, one place that moves can change many reports together with the pattern of returns
             point_epsilon_per_m=None if self.memo else self.epsilon / self.radius_m,
         )
 
-    def _assumptions(self) -> tuple[str, ...]:
-        known: tuple[str, ...] = (KNOWN,)
-        if self.memo:
-            known += (
-                "Which points of a unit lie at the same lattice place (the pattern of returns) is taken as known: the promise "
-                "compares traces with the same pattern only.",
-            )
-        return known
-
     def statement(self) -> tuple[str, ...]:
-        """What is and is not protected, in plain words."""
+        """Say what is and is not protected, in plain words."""
         per_metre = self.epsilon / self.radius_m
         sentences = [
             f"Every point was moved in a random direction by {2 * self.scale_m:,.4g} m on average.",
@@ -108,7 +106,7 @@ class GeoIndistinguishability(GeoIndTerms):
         return (*sentences, *self._open_ends())
 
     def expected_error(self) -> str:
-        """How far a point moves."""
+        """Say how far a point moves."""
         return (
             f"Each point moves by {2 * self.scale_m:,.4g} m on average and by less than {_QUANTILE_95 * self.scale_m:,.4g} m "
             "19 times in 20."
@@ -117,7 +115,7 @@ class GeoIndistinguishability(GeoIndTerms):
     # -- what it does ----------------------------------------------------------------------------------------------
 
     def apply(self, private: Trips, rng: Rng) -> Trips:
-        """The same points elsewhere; units beyond the bounds they were priced for are refused, never let through."""
+        """Move every point; units beyond the bounds they were priced for are refused, never let through."""
         self._refuse_unbounded(private)
         x, y = self._snapped(private.lat, private.lng)
         if self.memo and private.n_points:
@@ -132,13 +130,13 @@ class GeoIndistinguishability(GeoIndTerms):
         return self._released(private, lat, lng)
 
     def _one_name_each(self, x: Integers, y: Integers) -> tuple[Integers, Integers]:
-        """One pair of coordinates for each place: 180 degrees east is 180 west, and at a pole longitude means nothing."""
+        """Give each place one pair of coordinates: 180 degrees east is 180 west, and at a pole longitude means nothing."""
         if self.space is not None:
             return x, y
         return np.where(np.abs(y) == 90_000_000, 0, np.where(x == 180_000_000, -180_000_000, x)), y
 
     def _moved(self, x: Integers, y: Integers, rng: Rng) -> tuple[Floats, Floats]:
-        """Degrees of the noisy lattice points."""
+        """Return the degrees of the noisy lattice points."""
         if isinstance(self.space, Plane):
             return self._degrees(*planar_laplace(x, y, epsilon_per_step=self.space.step_m / self.scale_m, rng=rng))
         lat, lng = geo_laplace(y.astype(np.int32), x.astype(np.int32), epsilon_per_m=1 / self.scale_m, rng=rng)
@@ -147,7 +145,7 @@ class GeoIndistinguishability(GeoIndTerms):
 
 @njit(cache=True, nogil=True)
 def _distinct(units: Integers, x: Integers, y: Integers) -> tuple[Integers, Integers]:
-    """Where each different (unit, x, y) stands first, and which of them every row is; by a table of open addresses."""
+    """Find where each different (unit, x, y) stands first, and which of them every row is; by a table of open addresses."""
     n = units.size
     size = 16
     while size < 2 * n:

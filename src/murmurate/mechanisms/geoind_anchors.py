@@ -46,7 +46,7 @@ class AnchoredGeoIndistinguishability(GeoIndTerms):
         self.guarantee()
 
     def _draws(self) -> PredictiveGeoIndistinguishability:
-        """The mechanism that draws: predictive without a single test."""
+        """Return the mechanism that draws: predictive without a single test."""
         return PredictiveGeoIndistinguishability(
             epsilon=self.epsilon,
             radius_m=self.radius_m,
@@ -57,7 +57,7 @@ class AnchoredGeoIndistinguishability(GeoIndTerms):
         )
 
     def strides(self, steps_m: Floats) -> Floats:
-        """Points from anchor to anchor where people move so far between points."""
+        """Return the points from anchor to anchor where people move so far between points."""
         if self.stride is not None:
             return np.full(len(steps_m), float(self.stride))
         return self._strides(steps_m)
@@ -65,7 +65,7 @@ class AnchoredGeoIndistinguishability(GeoIndTerms):
     # -- the promise -----------------------------------------------------------------------------------------------
 
     def guarantee(self) -> GeoInd:
-        """As many points as geoind pays for, paid for fewer of them."""
+        """Promise what geoind does for as many points; the budget is spent on fewer of them."""
         return GeoInd(
             epsilon_per_m=self.max_points * self.epsilon / self.radius_m,
             unit=self._bounds(),
@@ -75,7 +75,7 @@ class AnchoredGeoIndistinguishability(GeoIndTerms):
         )
 
     def statement(self) -> tuple[str, ...]:
-        """What is and is not protected, in plain words."""
+        """Say what is and is not protected, in plain words."""
         return (
             "Some points of each trip, chosen by their number alone, were moved by noise; the others were filled in between "
             "these noisy points without being read.",
@@ -88,7 +88,7 @@ class AnchoredGeoIndistinguishability(GeoIndTerms):
         )
 
     def expected_error(self) -> str:
-        """How far an anchor lies from its place."""
+        """Say how far an anchor lies from its place."""
         if self.stride is None and self.interval_s is None:
             return (
                 f"A report lies up to {2 * self.scale_m:,.4g} m off on average where every point is drawn, and less the fewer "
@@ -105,7 +105,7 @@ class AnchoredGeoIndistinguishability(GeoIndTerms):
     # -- what it does ----------------------------------------------------------------------------------------------
 
     def apply(self, private: Trips, rng: Rng) -> Trips:
-        """Anchors with noise, and what lies between them; units beyond their bounds are refused, never let through."""
+        """Draw anchors with noise and fill in what lies between them; units beyond their bounds are refused."""
         self._refuse_unbounded(private)
         points = np.diff(private.offsets).astype(np.float64)
         steps_m = self._steps_m(private) if self.stride is None else np.zeros(len(points))
@@ -118,7 +118,7 @@ class AnchoredGeoIndistinguishability(GeoIndTerms):
 
 
 def _between(lat: Floats, lng: Floats, anchors: np.ndarray[Any, np.dtype[np.intp]]) -> tuple[Floats, Floats]:
-    """Straight lines from anchor to anchor; every trip begins and ends with one."""
+    """Draw straight lines from anchor to anchor; every trip begins and ends with one."""
     at = np.arange(len(lat))
     unrolled = np.unwrap(lng[anchors], period=360.0)
     between_lng = (np.interp(at, anchors, unrolled) + 180.0) % 360.0 - 180.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -17,16 +17,20 @@ from murmurate.core.trips import Trips
 from murmurate.errors import GuaranteeRefused, InputError, ParameterError
 from murmurate.spaces import Plane
 
-if TYPE_CHECKING:
-    from murmurate.spaces.road import RoadNetwork
-
 MICRO = 1e6
-NARROWEST_SCALE_STEPS = 1e9
+"""Microdegrees of a degree."""
+
+MAX_SCALE_STEPS = 1e9
+"""Largest noise scale on a plane, in lattice steps: draws of many scales still fit exact integers."""
+
 FINEST_STEP_M = 0.1
-"""A plane's own default; snapping moves no place by more than a pace."""
+"""Lattice step in metres that is always accepted: a plane's own default, so that snapping moves no place by a pace."""
+
 WORD = {"point": "point", "trip": "trip", "user_day": "person's day", "user": "person"}
+"""Units as sentences name them."""
+
 WITHIN_ROADS_M = 1_000.0
-"""A report farther than this from every road is left where it is."""
+"""Metres; a report farther than this from every road stays where it is. Set by hand."""
 
 STRIDE = 4.0
 """Points from draw to draw for each square root of noise scale over step; chosen on the demo city at 15, 30 and 60 s."""
@@ -34,6 +38,7 @@ LEAST_STRIDE = 1.5
 """Strides below this draw every point instead: thinning out so little gains nothing."""
 
 KNOWN = "Times, the number of points and trips (up to the public bounds) and their order are taken as known to the reader."
+"""The assumption of all these mechanisms, as guarantees state it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +57,7 @@ class GeoIndTerms:
     max_points: int = 100
     """Points of a unit that are read, over all its trips; without meaning for unit point."""
     unit: UnitName = "trip"
+    """Whose places are protected together: point, trip, user_day or user."""
     max_trips: int | None = None
     """Trips of a person (or of a day) that are read; None leaves the bound to `max_points`."""
     space: Space | None = None
@@ -85,8 +91,8 @@ class GeoIndTerms:
                 f"a lattice step of {self.space.step_m:g} m is coarse beside noise of {self.scale_m:g} m: places a metre apart "
                 f"may snap a step apart. Use a plane with a step of at most {max(FINEST_STEP_M, self.scale_m / 100):g} m."
             )
-        if isinstance(self.space, Plane) and self.scale_m / self.space.step_m > NARROWEST_SCALE_STEPS:
-            raise ParameterError(f"radius_m / epsilon must be at most {NARROWEST_SCALE_STEPS:g} steps of the plane's lattice.")
+        if isinstance(self.space, Plane) and self.scale_m / self.space.step_m > MAX_SCALE_STEPS:
+            raise ParameterError(f"radius_m / epsilon must be at most {MAX_SCALE_STEPS:g} steps of the plane's lattice.")
         if not isinstance(self.smooth, bool):
             raise ParameterError(f"smooth must be true or false; got {self.smooth!r}.")
         positive("speed_kmh", self.speed_kmh, at_most=2_000)
@@ -100,13 +106,13 @@ class GeoIndTerms:
 
     @property
     def needs(self) -> frozenset[str]:
-        """Smoothing must know how far people get between points: by their times, or by the public interval."""
+        """Return what trips must carry; smoothing needs the times of points, or their public interval."""
         timed = self.smooth and self.interval_s is None
         return frozenset({"coordinates", "time"} if timed else {"coordinates"})
 
     @property
     def scale_m(self) -> float:
-        """Metres in which the noise density of one point falls by a factor e; the mean displacement is twice this."""
+        """Return metres in which the noise density of one point falls by a factor e; the mean displacement is twice this."""
         return self.radius_m / self.epsilon
 
     # -- words for promises ----------------------------------------------------------------------------------------
@@ -161,7 +167,7 @@ class GeoIndTerms:
             )
 
     def _snapped(self, lat: Floats, lng: Floats) -> tuple[Integers, Integers]:
-        """Lattice coordinates: x east and y north on a plane; longitude and latitude in microdegrees else."""
+        """Return the lattice coordinates: x east and y north on a plane; longitude and latitude in microdegrees else."""
         if isinstance(self.space, Plane):
             return self.space.snap(*self.space.to_xy(lat, lng))
         return _microdegrees(lng), _microdegrees(lat)
@@ -172,7 +178,7 @@ class GeoIndTerms:
         return np.asarray(y / MICRO), np.asarray(x / MICRO)
 
     def _seconds(self, private: Trips) -> Floats:
-        """Seconds of each point from any zero: the released times, or the public interval."""
+        """Return the seconds of each point from any zero: the released times, or the public interval."""
         if self.interval_s is not None:
             return np.asarray(np.arange(private.n_points) * float(self.interval_s), dtype=np.float64)
         if not private.has_time:
@@ -183,23 +189,23 @@ class GeoIndTerms:
         return np.asarray(private.time_us / 1e6, dtype=np.float64)
 
     def _steps_m(self, private: Trips) -> Floats:
-        """Public metres a person moves from point to point, on average over each trip: speed x interval."""
+        """Return the public metres a person moves from point to point, on average over each trip: speed x interval."""
         seconds = self._seconds(private)
         first, last = private.offsets[:-1], private.offsets[1:] - 1
         gaps = np.maximum(last - first, 1)
         return np.asarray((seconds[last] - seconds[first]) / gaps * (self.speed_kmh / 3.6))
 
     def _strides(self, steps_m: Floats) -> Floats:
-        """Points worth waiting before the next draw, where people move so far between points.
+        """Return the points from one draw to the next that err least, where people move so far between points.
 
         Noise falls as 1/stride and what is missed in between grows with the stride, so the best one grows as the root of
-        noise scale over step; where noise is well below a step, every point is worth drawing.
+        noise scale over step; where noise is well below a step, every point is drawn.
         """
         strides = STRIDE * np.sqrt(self.scale_m / np.maximum(steps_m, 1.0))
         return np.asarray(np.where(strides < LEAST_STRIDE, 1.0, strides))
 
     def _released(self, private: Trips, lat: Floats, lng: Floats, scale_m: Floats | None = None) -> Trips:
-        """Times and noisy places, tidied by the free options; `scale_m` is the noise scale of each report."""
+        """Return times and noisy places after the free options; `scale_m` is the noise scale of each report."""
         lat, lng = self._tidied(private, lat, lng, scale_m)
         kept = [name for name in ("uid", "tid", *self.emits) if name in private.columns]
         table = private.table.select(kept).with_columns(pl.Series("lat", lat), pl.Series("lng", lng))
@@ -215,7 +221,7 @@ class GeoIndTerms:
         )
 
     def _tidied(self, private: Trips, lat: Floats, lng: Floats, scale_m: Floats | None) -> tuple[Floats, Floats]:
-        """The free options; of `private` only offsets and times are read."""
+        """Apply the free options; of `private` only offsets and times are read."""
         if self.smooth and private.n_points:
             from murmurate.mechanisms.smoothing import smooth
 
@@ -225,10 +231,20 @@ class GeoIndTerms:
         return self._on_roads(lat, lng)
 
     def _on_roads(self, lat: Floats, lng: Floats) -> tuple[Floats, Floats]:
-        """The nearest point on a public road; a point far from all of them stays."""
+        """Return the nearest point on a public road; a point far from all of them stays."""
         from murmurate.spaces.road import RoadNetwork
+        from murmurate.spaces.road.geometry import points_along
 
-        return _nearest_on(self.roads, lat, lng) if isinstance(self.roads, RoadNetwork) and len(lat) else (lat, lng)
+        roads = self.roads
+        if not isinstance(roads, RoadNetwork) or not len(lat):
+            return lat, lng
+        links, along_m, _ = roads.index.nearest(lat, lng, radius_m=WITHIN_ROADS_M)
+        found = links >= 0
+        share = np.clip(along_m[found] / np.maximum(roads.length_m[links[found]], 1e-9), 0.0, 1.0)
+        moved = points_along(roads.shape_offsets, roads.shape_lat, roads.shape_lng, links[found], share)
+        lat, lng = lat.copy(), lng.copy()
+        lat[found], lng[found] = (np.rint(degrees * MICRO) / MICRO for degrees in moved)
+        return lat, lng
 
 
 def check_stride(stride: float | None) -> None:
@@ -240,27 +256,13 @@ def check_stride(stride: float | None) -> None:
 
 
 def decisions_for(points: Floats, strides: Floats) -> Floats:
-    """How many points of a trace are drawn at such a stride: its ends, and evenly between them."""
+    """Return how many points of a trace are drawn at such a stride: its ends, and evenly between them."""
     return np.asarray(np.clip(np.rint((points - 1) / strides) + 1, np.minimum(2, points), points))
-
-
-def _nearest_on(roads: RoadNetwork, lat: Floats, lng: Floats) -> tuple[Floats, Floats]:
-    from murmurate.spaces.road.geometry import points_along
-
-    links, along_m, _ = roads.index.nearest(lat, lng, radius_m=WITHIN_ROADS_M)
-    found = links >= 0
-    share = along_m[found] / np.maximum(roads.length_m[links[found]], 1e-9)
-    lat, lng = lat.copy(), lng.copy()
-    road_lat, road_lng = points_along(
-        roads.shape_offsets, roads.shape_lat, roads.shape_lng, links[found], np.clip(share, 0.0, 1.0)
-    )
-    lat[found], lng[found] = np.rint(road_lat * MICRO) / MICRO, np.rint(road_lng * MICRO) / MICRO
-    return lat, lng
 
 
 @njit(cache=True, nogil=True)
 def _microdegrees(degrees: Floats) -> Integers:
-    """The nearest lattice numbers, in one pass."""
+    """Return the nearest lattice numbers, in one pass."""
     whole = np.empty(len(degrees), np.int64)
     for k in range(len(degrees)):
         whole[k] = np.int64(np.rint(degrees[k] * 1e6))

@@ -23,12 +23,13 @@ _UNKNOWN = 1e15
 """Variance, in square metres, of a start that nothing is known of."""
 
 _SHORTEST_S = 1e-3
+"""Shortest gap between reports in seconds: equal times would make the backward pass divide by zero."""
 
 
 def smooth(
     offsets: Integers, time_s: Floats, lat: Floats, lng: Floats, scale_m: Floats, *, speed_kmh: float
 ) -> tuple[Floats, Floats]:
-    """The likeliest trace behind noisy reports, trip by trip, in degrees; `scale_m` is the noise scale of each point.
+    """Estimate the likeliest trace behind noisy reports, trip by trip, in degrees; `scale_m`: noise scale of each point.
 
     >>> lat, lng = np.array([60.0, 60.02, 60.0]), np.full(3, 25.0)
     >>> smoothed, _ = smooth(np.array([0, 3]), np.arange(3) * 15.0, lat, lng, np.full(3, 500.0), speed_kmh=30.0)
@@ -116,7 +117,7 @@ def _put(row, px, vx, py, vy, pp, pv, vv):  # type: ignore[no-untyped-def]  # no
 
 @njit(cache=True, nogil=True)
 def _between(seconds, drift):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """What happens in a gap: share of velocity kept, seconds of it that add to the place, and the variance that is added."""
+    """Return what a gap changes: share of velocity kept, seconds of it that add to the place, and variances added."""
     gap = max(seconds, _SHORTEST_S) / MEMORY_S
     lost = -math.expm1(-gap)
     keep = 1.0 - lost

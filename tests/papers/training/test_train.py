@@ -10,8 +10,7 @@ from murmurate import noise
 from murmurate.core.accounting import compose, solve_noise_multiplier
 from murmurate.errors import InputError, MurmurateError, ParameterError
 from murmurate.papers.training import train as training
-from murmurate.papers.training.noise_step import noisy_sum
-from murmurate.papers.training.train import Plan, train
+from murmurate.papers.training.train import Plan, noisy_sum, train
 from small_network import SmallNet, some_units
 
 NET = SmallNet()

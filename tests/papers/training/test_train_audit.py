@@ -9,9 +9,8 @@ from murmurate import noise
 from murmurate.attacks.audit import audit
 from murmurate.core.accounting import compose
 from murmurate.papers.training import train as training
-from murmurate.papers.training.noise_step import noisy_sum
 from murmurate.papers.training.sampling import Grouped, group_by_unit
-from murmurate.papers.training.train import Plan, train
+from murmurate.papers.training.train import Plan, noisy_sum, train
 from small_network import SmallNet
 
 NET = SmallNet()

@@ -16,9 +16,8 @@ from murmurate.errors import ParameterError
 from murmurate.mechanisms.dp_loc.ends_counts import ends_of, noisy_trips, zones_of
 from murmurate.mechanisms.dp_loc.model import DPLocModel, load_model
 from murmurate.mechanisms.dp_loc.moves_counts import counted_moves
-from murmurate.mechanisms.dp_loc.reading import ReadTrips
 from murmurate.mechanisms.dp_loc.settings import VARIANTS, Settings, variant_of
-from murmurate.mechanisms.dp_loc.tables import BY_CELL, BY_ZONE, MOVE_SHARES, Tables, shares_of
+from murmurate.mechanisms.dp_loc.tables import BY_CELL, BY_ZONE, MOVE_SHARES, ReadTrips, Tables, shares_of
 from murmurate.papers import require_jax
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.frames import check_hours_and_day, check_unit
@@ -60,15 +59,19 @@ class DPLoc:
     example: ClassVar[dict[str, Any]] = {"epsilon": 2.0, "space": "grid", "n_out": 1000}
 
     epsilon: float
+    """The budget of one unit; smaller protects more."""
     space: Grid
+    """The public grid on which trips are read and made."""
     delta: float = 1e-6
     """Should stay below one over ten times the number of units; that number being private, you choose it."""
     unit: str = "trip"
+    """Whose presence is protected: "trip", "user_day" or "user"."""
     max_trips: int | None = None
     """Trips read of each person or person-day; needed where the unit is not the trip."""
     n_out: int | None = None
     """Trips to release; None: a noisy count of what was read."""
     variant: str = "own"
+    """"own" (noisy counts) or "as_published" (networks)."""
     initialiser: str | None = None
     """"counts" or "vae"; None: what the variant uses."""
     next_cell: str | None = None
@@ -80,7 +83,9 @@ class DPLoc:
     reach: int | None = None
     """Cells a step may cross; None: 5 as published, from the speed limit otherwise."""
     slot_s: int = 60
+    """Seconds of a time slot; trips visit one cell in each."""
     hours: int = 24
+    """Spans into which the day is divided; a divisor of 24."""
     max_cells: int = 100
     """The longest trip that is made, in cells."""
     ends_share: float = 0.5
@@ -135,7 +140,7 @@ class DPLoc:
     # -- what the parameters mean --------------------------------------------------------------------------------------
 
     def settings(self) -> Settings:
-        """The variant with the user's own choices put in."""
+        """Return the variant with the user's own choices put in."""
         chosen = variant_of(self.variant, self.epsilon)
         own = {name: getattr(self, name) for name in ("initialiser", "next_cell", "route", "reach") if getattr(self, name)}
         if self.epochs is not None:
@@ -144,14 +149,14 @@ class DPLoc:
         return replace(chosen, **own)
 
     def around(self) -> Neighbourhood:
-        """The public neighbourhood of a cell."""
+        """Return the public neighbourhood of a cell."""
         reach = self.settings().reach or reach_of(
             cell_m=self.space.cell_m, max_speed_kmh=self.max_speed_kmh, slot_s=self.slot_s
         )
         return Neighbourhood(rows=self.space.rows, columns=self.space.columns, reach=reach)
 
     def tables(self) -> Tables:
-        """All tables of the counted variant, with their shares of the budget."""
+        """Return all tables of the counted variant, with their shares of the budget."""
         return Tables(
             around=self.around(), max_cells=self.max_cells, limit=float(self.max_trips or 1),
             reading=ReadTrips(grid=self.space, slot_s=self.slot_s, hours=self.hours),
@@ -159,11 +164,11 @@ class DPLoc:
         )  # fmt: skip
 
     def bounds(self) -> Unit:
-        """The unit and its public bound."""
+        """Return the unit and its public bound."""
         return Unit(name=self.unit, max_trips=self.max_trips)  # type: ignore[arg-type]
 
     def guarantee(self) -> DP:
-        """(epsilon, delta) for the unit, with the event of every noisy step."""
+        """Return (epsilon, delta) for the unit, with the event of every noisy step."""
         counted = self.budget()
         sampled = "batches are true Poisson samples and every unit's gradient is clipped before noise is added"
         return DP(
@@ -199,7 +204,7 @@ class DPLoc:
     # -- measuring ---------------------------------------------------------------------------------------------------
 
     def budget(self) -> Budget | None:
-        """Gaussian noise for the whole promise; None where a network is trained, which reads whole data."""
+        """Return Gaussian noise for the whole promise; None where a network is trained, which reads whole data."""
         settings = self.settings()
         return self._noise() if settings.initialiser == settings.next_cell == "counts" else None
 
@@ -243,7 +248,7 @@ class DPLoc:
     # -- training ----------------------------------------------------------------------------------------------------
 
     def network_budget(self) -> NetworkBudget:
-        """Noise of the trainings, where a network is trained."""
+        """Return the noise of the trainings, where a network is trained."""
         from murmurate.papers.dp_loc.network_budget import budget_of
 
         return budget_of(epsilon=self.epsilon, delta=self.delta, ends_share=self.ends_share, settings=self.settings())
@@ -278,3 +283,4 @@ _LEARNED_BY = {
     "vae": "a variational autoencoder trained with noisy clipped gradients",
     "net": "a neural network trained with noisy clipped gradients",
 }
+"""Words of the statement for what a model was learned by."""

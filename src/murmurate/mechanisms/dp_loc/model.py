@@ -5,30 +5,38 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
 
 from murmurate.core.parameters import whole
-from murmurate.core.trips import Trips
+from murmurate.core.space import Integers
+from murmurate.core.trips import TIME, Trips
 from murmurate.errors import InputError
-from murmurate.mechanisms.dp_loc.protocols import Arrays, Ends, Router
-from murmurate.mechanisms.dp_loc.released import released_trips
-from murmurate.mechanisms.dp_loc.routes import CountRouter
+from murmurate.mechanisms.dp_loc.routes import Arrays, CountRouter, Ends, Router
 from murmurate.mechanisms.dp_loc.settings import Route
 from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.ends import Ends as CountedEnds
 from murmurate.synthesis.moves import Neighbourhood
+from murmurate.synthesis.sequences import CellTrips
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
 FORMAT = 1
+"""Version of the files of a model; raised when they change."""
+
 ARRAYS = "arrays.npz"
+"""Name of the file of arrays."""
+
 SCHEMA = "schema.json"
+"""Name of the file that says what the arrays are."""
+
 AT_ONCE = 100_000
 """Trips of a part: what is made on the way to them stays below about 300 MB."""
 
@@ -53,12 +61,12 @@ class DPLocModel:
     """What the ends and the moves were learned by: ("counts" or "vae", "counts" or "net")."""
 
     def sample(self, n: int, rng: Randomness) -> Trips:
-        """`n` synthetic trips."""
+        """Draw `n` synthetic trips."""
         parts = [part.table for part in self.batches(n, rng)]
         return Trips(pl.concat(parts), self.grid, self.time_zone)
 
     def batches(self, n: int, rng: Randomness, *, at_once: int = AT_ONCE) -> Iterator[Trips]:
-        """The same a part at a time, for more trips than memory holds; names run on over the parts."""
+        """Yield `n` trips a part at a time, for more than memory holds; names run on over the parts."""
         whole("n", n)
         generator = rng.generator()
         for first in range(0, n, at_once):
@@ -147,3 +155,37 @@ def router_from_arrays(kind: str, arrays: Arrays, around: Neighbourhood, hours: 
         router = RelativeRouter if kind == "relative_net" else PublishedRouter
         return router.from_arrays(arrays, around, hours, route)
     raise InputError(f"the model's moves were learned by {kind!r}, which this version does not know.")
+
+
+def released_trips(
+    trips: CellTrips, *, grid: Grid, time_zone: str, day: str, slot_s: int, hours: int, generator: np.random.Generator
+) -> Trips:
+    """Turn cell sequences into trips: one row a visited cell, a slot of time apart, most of it in the trip's hour."""
+    step_us = slot_s * 1_000_000
+    span_us = 24 // hours * 3600 * 1_000_000
+    lasts_us = trips.sizes * step_us
+    room_us = np.maximum(span_us - lasts_us, 0)
+    start_us = _hour_starts_us(time_zone, day, hours)[trips.hours]
+    start_us = start_us + (generator.random(trips.n) * room_us // 1_000_000 * 1_000_000).astype(np.int64)
+    trip = trips.trip_of_cell
+    visit = np.arange(len(trips.cells)) - trips.offsets[:-1][trip]
+    lat, lng = grid.centre(trips.cells)
+    table = pl.DataFrame(
+        {
+            "uid": trip,
+            "tid": trip,
+            "datetime": pl.Series(start_us[trip] + visit * step_us).cast(TIME),
+            "hour": trips.hours[trip] * (24 // hours),
+            "lat": lat,
+            "lng": lng,
+            "cell": trips.cells,
+        }
+    )
+    return Trips(table, grid, time_zone)
+
+
+def _hour_starts_us(time_zone: str, day: str, hours: int) -> Integers:
+    zone = ZoneInfo(time_zone)
+    midnight = datetime.combine(date.fromisoformat(day), datetime.min.time())
+    starts = [(midnight + timedelta(hours=24 / hours * k)).replace(tzinfo=zone) for k in range(hours)]
+    return np.array([int(start.timestamp()) * 1_000_000 for start in starts], dtype=np.int64)

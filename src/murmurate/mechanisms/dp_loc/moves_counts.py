@@ -8,8 +8,8 @@ import numpy as np
 
 from murmurate.asking.table import Answers
 from murmurate.core.space import Floats
-from murmurate.mechanisms.dp_loc.protocols import Ends
-from murmurate.mechanisms.dp_loc.routes import CountRouter, Route
+from murmurate.mechanisms.dp_loc.routes import CountRouter, Ends
+from murmurate.mechanisms.dp_loc.settings import Route
 from murmurate.mechanisms.dp_loc.tables import Tables
 from murmurate.synthesis.calibrate import calibrate, starting_weights
 from murmurate.synthesis.moves import MoveWeights

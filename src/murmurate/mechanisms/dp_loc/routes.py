@@ -1,13 +1,15 @@
-"""Trace generation: paths between drawn ends, sampled or most probable, grouped by destination."""
+"""Protocols of the models of ends and of routes, and routes from counted tables: sampled or most probable."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from murmurate.core.space import Integers
-from murmurate.mechanisms.dp_loc.protocols import Arrays
 from murmurate.mechanisms.dp_loc.settings import Route
 from murmurate.synthesis.moves import MoveWeights, Neighbourhood
 from murmurate.synthesis.paths import sample_paths
@@ -15,7 +17,32 @@ from murmurate.synthesis.sequences import CellTrips
 from murmurate.synthesis.shortest import most_probable_paths
 from murmurate.synthesis.sizes import Sizes
 
-__all__ = ["CountRouter", "Route"]
+Arrays = Mapping[str, NDArray[Any]]
+"""Plain arrays by name, as models store them."""
+
+
+class Ends(Protocol):
+    """A distribution over (source, destination, hour)."""
+
+    def sample(self, n: int, generator: np.random.Generator) -> tuple[Integers, Integers, Integers]:
+        """Draw `n` triples."""
+        ...
+
+    def arrays(self) -> Arrays:
+        """Return everything it is made of, as plain arrays."""
+        ...
+
+
+class Router(Protocol):
+    """Paths between given ends."""
+
+    def paths(self, sources: Integers, destinations: Integers, hours: Integers, generator: np.random.Generator) -> CellTrips:
+        """Draw one path a triple, in the order of the triples."""
+        ...
+
+    def arrays(self) -> Arrays:
+        """Return everything it is made of, as plain arrays."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,7 @@ class Settings:
 
     @property
     def uses_networks(self) -> bool:
-        """Whether ends or moves are learned by a network."""
+        """Return whether ends or moves are learned by a network."""
         return self.initialiser == "vae" or self.next_cell == "net"
 
 
@@ -54,10 +54,11 @@ AS_PUBLISHED = Settings(
     route="most_probable",
     reach=5,
     relative=False,
-    # 15 epochs of batches of 200 of some 121,000 trips; rates of section 8.5 for epsilon 1, see PUBLISHED_RATES
     ends_training=Training(sampling=1 / 608, epochs=15, clip=1.0, learning_rate=0.2, optimiser="sgd", one_gram=True),
     moves_training=Training(sampling=1 / 608, epochs=15, clip=3.0, learning_rate=0.1, optimiser="sgd", one_gram=True),
 )
+"""The publication's own choices: 15 epochs of batches of 200 of some 121,000 trips; learning rates of its section 8.5 for
+epsilon 1, others in `PUBLISHED_RATES`."""
 
 OWN = Settings(
     initialiser="counts",
@@ -65,19 +66,21 @@ OWN = Settings(
     route="sampled",
     reach=None,
     relative=True,
-    # large batches and few steps: at the same epsilon about a third less noise, and a twentieth of its cost
     ends_training=Training(sampling=1 / 60, epochs=10, clip=1.0, learning_rate=0.005, optimiser="adam", one_gram=False),
     moves_training=Training(sampling=1 / 60, epochs=10, clip=1.0, learning_rate=0.005, optimiser="adam", one_gram=False),
 )
+"""Our choices. Networks are trained with large batches and few steps: about a third less noise at the same epsilon, and a
+twentieth of the time."""
 
 VARIANTS = {"own": OWN, "as_published": AS_PUBLISHED}
+"""Settings by the word a user gives for `variant`."""
 
 PUBLISHED_RATES = {1.0: (0.2, 0.1), 2.0: (0.5, 0.15)}
 """Learning rates of the ends and of the moves by epsilon, from section 8.5; the largest epsilon that is not above counts."""
 
 
 def variant_of(name: str, epsilon: float) -> Settings:
-    """The settings behind a variant; as published, learning rates go with epsilon."""
+    """Return the settings behind a variant; as published, learning rates go with epsilon."""
     if name != "as_published":
         return VARIANTS[name]
     ends, moves = PUBLISHED_RATES[max((known for known in PUBLISHED_RATES if known <= epsilon), default=1.0)]

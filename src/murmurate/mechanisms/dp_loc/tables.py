@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from murmurate.asking import STEPS, Contributions, Round, Table
+from murmurate.asking import STEPS, Contributions, Part, Round, Table
+from murmurate.asking.bounding import units_of_trips
 from murmurate.asking.clipping import spread
 from murmurate.asking.table import once
+from murmurate.core.guarantee import Unit
 from murmurate.core.space import Integers
+from murmurate.core.trips import Trips
 from murmurate.errors import ContractBroken
-from murmurate.mechanisms.dp_loc.reading import Read, ReadTrips
+from murmurate.ingest.discretise import visit_hours, visited_cells
+from murmurate.spaces.grid import Grid
 from murmurate.synthesis.moves import Neighbourhood, grams, move_bins
 from murmurate.synthesis.sequences import CellTrips
 from murmurate.synthesis.sizes import n_rings_of, rings
@@ -41,7 +45,7 @@ BY_ZONE = ("source_hour", "destination_hour", "pairs", "pairs_hour")
 def shares_of(
     ends_share: float, *, ends: Mapping[str, float] = END_SHARES, moves: Mapping[str, float] = MOVE_SHARES
 ) -> Mapping[str, float]:
-    """Share of the whole budget of each table: `ends_share` is split over the ends, the rest over the moves."""
+    """Return the share of the whole budget of each table: `ends_share` is split over the ends, the rest over the moves."""
     shares = {name: ends_share * part for name, part in ends.items()}
     return shares | {name: (1 - ends_share) * part for name, part in moves.items()}
 
@@ -60,6 +64,34 @@ class Zones:
     """Depth of both ends of `pairs_hour`."""
 
 
+@dataclass(frozen=True, eq=False)
+class Read:
+    """Cell trips and the unit each belongs to."""
+
+    trips: CellTrips
+    unit: Integers
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadTrips:
+    """Find the visited cells of the public grid, slot by slot; trips that stay in one cell (or outside) are left out."""
+
+    grid: Grid
+    slot_s: int
+    hours: int
+
+    def __call__(self, part: Part) -> Read:
+        """Read the trips of a part, each by itself."""
+        visits = visited_cells(part.trips, self.grid, slot_s=self.slot_s)
+        hour = visit_hours(part.trips, visits, visit_s=self.slot_s) * self.hours // 24
+        return Read(CellTrips(visits.cells, visits.offsets, hour), part.unit[visits.trip])
+
+
+def read(private: Trips, *, grid: Grid, unit: Unit, slot_s: int, hours: int) -> Read:
+    """Read all trips at once: for networks, which are trained on whole data."""
+    return ReadTrips(grid=grid, slot_s=slot_s, hours=hours)(Part(private, units_of_trips(private, unit)))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tables:
     """The public sizes and shares of all tables; makes rounds of them."""
@@ -74,12 +106,12 @@ class Tables:
 
     @property
     def hours(self) -> int:
-        """Hours (or longer spans) of a day."""
+        """Return the hours (or longer spans) of a day."""
         return self.reading.hours
 
     @property
     def n_sizes(self) -> int:
-        """Number of sizes: from two cells to `max_cells` and more."""
+        """Return the number of sizes: from two cells to `max_cells` and more."""
         return self.max_cells - 1
 
     def round(self, names: tuple[str, ...], zones: Zones | None = None) -> Round:
@@ -115,7 +147,7 @@ class Count:
     zones: Zones | None = None
 
     def __call__(self, found: Read) -> dict[str, Contributions]:
-        """One count a trip in each table, in one bin or shared by its distinct ones with weights 1/sqrt(m)."""
+        """Add one count a trip to each table, in one bin or shared by its distinct ones with weights 1/sqrt(m)."""
         moves = [name for name in self.names if name in ("towards", "visits", "steps")]
         rows = {name: once(found.unit, self._bins(name, found.trips)) for name in self.names if name not in moves}
         if moves:
@@ -127,7 +159,7 @@ class Count:
         return rows
 
     def _bins(self, name: str, trips: CellTrips) -> Integers:
-        """The one bin of each trip."""
+        """Return the one bin of each trip."""
         hours, n_sizes = self.tables.hours, self.tables.n_sizes
         if name == "n":
             return np.zeros(trips.n, dtype=np.int64)

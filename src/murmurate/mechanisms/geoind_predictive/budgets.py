@@ -15,13 +15,17 @@ GRAINS = 2.0**24
 """Grains in one epsilon per point; 10^8 points still fit the whole numbers of a double."""
 
 FIXED_RATE, FIXED_UTILITY, AS_PUBLISHED = 0, 1, 2
+"""Numbers of the budget rules in the kernel."""
+
 MANAGERS = {"fixed_rate": FIXED_RATE, "fixed_utility": FIXED_UTILITY}
+"""Budget rules by the word a user gives for `manager`."""
 
 PUBLISHED_TEST = 0.1
 """The study's first test budget: absolute, and on top of the budget it states."""
 
-# a trace's state: whole numbers in doubles, reports at the end
-REMAINING, DECISIONS, TESTS, PASSES, LAST_TEST, SEEN, DUE, REPORTS, HISTORY = 0, 1, 2, 3, 4, 5, 6, 7, 8
+REMAINING, DECISIONS, TESTS, PASSES, LAST_TEST, SEEN, DUE, REPORTS, HISTORY = range(9)
+"""Positions in a trace's state, which holds whole numbers in doubles: grains that remain, decisions, tests and passed tests so
+far, grains of the last test, points seen, grains of a draw that is paid for and not yet made, reports, and earlier reports."""
 
 
 class Rule(NamedTuple):
@@ -37,7 +41,7 @@ class Rule(NamedTuple):
     noise_grains: float
     """Grains of a draw for the wanted accuracy; fixed utility only."""
     least_grains: float
-    """A draw below this is not worth making: the last report is repeated instead."""
+    """Least grains of a draw; with fewer the last report is repeated instead."""
     published_test: float
     """Grains of the study's first test."""
     epsilon_per_grain: float
@@ -45,7 +49,7 @@ class Rule(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def decide(rule, points_left, decisions_left, testing, remaining, first, last_test, rate):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, PLR0917
-    """Grains for the test (0: none), grains for the noise (0: repeat) and the test's threshold in noise scales."""
+    """Return grains for the test (0: none), for the noise (0: repeat) and the threshold of the test in noise scales."""
     if rule.manager == AS_PUBLISHED:
         if first:
             return 0.0, GRAINS, 0.0

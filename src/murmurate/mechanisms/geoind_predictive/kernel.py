@@ -27,19 +27,22 @@ STATE = HISTORY + 3 * MOST
 """Numbers in a state: the account, then (point number, x, y) of the latest reports."""
 
 _POLE, _HALF_TURN, _TURN = 90_000_000, 180_000_000, 360_000_000
+"""Latitude of a pole, half a turn and a whole turn of longitude, in microdegrees."""
+
 _HALF_UDEG = math.pi / 360e6
+"""Half a microdegree in radians: haversines take half angles."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def start(state, budget):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """A fresh trace with this many grains."""
+    """Begin a trace with this many grains."""
     state[:] = 0.0
     state[REMAINING] = budget
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def distance_m(place, other_lng, other_lat):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Great-circle metres from a place (lng, lat, sine and cosine of lat) in microdegrees; by series where they are near."""
+    """Return great-circle metres from a place (lng, lat, sine and cosine of lat) in microdegrees; by series if near."""
     lng, lat, sin_lat, cos_lat = place
     up, right = (other_lat - lat) * _HALF_UDEG, (other_lng - lng) * _HALF_UDEG
     if abs(up) < 0.01 and abs(right) < 0.01:
@@ -57,7 +60,7 @@ def distance_m(place, other_lng, other_lat):  # type: ignore[no-untyped-def]  # 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _predicted(state, predictor_rule, window, on_sphere):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Where the next point probably is, on the lattice."""
+    """Return where the next point probably is, on the lattice."""
     x, y = state[HISTORY + 1], state[HISTORY + 2]
     if predictor_rule == 0:
         return np.int64(x), np.int64(y)

@@ -25,8 +25,8 @@ from murmurate.spaces import Plane
 if TYPE_CHECKING:
     from murmurate.mechanisms.geoind_predictive.session import Session
 
-_WORTH_DRAWING = 0.25
-"""A draw with less than this share of epsilon would lead astray more than the report it replaces."""
+_MIN_DRAW_SHARE = 0.25
+"""Least share of epsilon for a draw; one with less noise budget is farther off than the report it replaces. Set by hand."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +46,13 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     example: ClassVar[Mapping[str, Any]] = {"epsilon": 1.0, "radius_m": 300.0, "max_points": 100}
 
     variant: Literal["own", "as_published"] = "own"
+    """Our budget rules, or the study's own reading."""
     predictor: Literal["parrot", "linear", "last_k"] = "parrot"
+    """How the next place is predicted: the last report, the line through the last two, or the mean of the last few."""
     last_k: int = 3
     """Reports that predictor last_k takes the mean of."""
     manager: Literal["fixed_rate", "fixed_utility"] = "fixed_rate"
+    """Spread the budget over all points, or keep one accuracy until it ends."""
     accuracy_m: float | None = None
     """The accuracy that manager fixed_utility keeps until the budget ends."""
     stride: float | None = None
@@ -57,9 +60,13 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     running_rate: bool = False
     """Let the share of passed tests enlarge what is spent now, as in the paper's Figure 2; less is left for later."""
     eta: float = 1.0
+    """The paper's factor on the budget of a test relative to that of a draw."""
     gamma: float = 1.0
+    """The paper's ratio of a test's noise to its threshold."""
     c_theta: float = 0.3
+    """The paper's confidence factor of tests."""
     c_N: float = 2.0  # noqa: N815  the paper's own name
+    """The paper's confidence factor of draws: accuracy in noise scales."""
 
     def __post_init__(self) -> None:
         self._check_terms()
@@ -116,19 +123,19 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
 
     @property
     def test_share(self) -> float:
-        """What a test costs for each epsilon of a draw."""
+        """Return what a test costs for each epsilon of a draw."""
         return self.eta * self.c_theta / self.c_N * (1 + 1 / self.gamma)
 
     @property
     def budget(self) -> float:
-        """Epsilon at the radius that a unit can spend at most."""
+        """Return epsilon at the radius that a unit can spend at most."""
         if self.variant == "own":
             return self.max_points * self.epsilon
         trips = 1 if self.unit == "trip" else min(self.max_trips or self.max_points, self.max_points)
         return self.max_points * self.epsilon + trips * budgets.PUBLISHED_TEST
 
     def rule(self) -> budgets.Rule:
-        """The budget rule in grains."""
+        """Return the budget rule in grains."""
         grains_per_epsilon = budgets.GRAINS / self.epsilon
         published = self.variant == "as_published"
         wanted = 0.0 if self.accuracy_m is None else self.c_N * self.radius_m / self.accuracy_m
@@ -138,19 +145,19 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
             limit_share=self.c_N / (self.eta * (self.gamma + 1)),  # l = c_theta radius / (gamma epsilon_theta)
             running_rate=self.running_rate,
             noise_grains=float(np.floor(wanted * grains_per_epsilon)),
-            least_grains=1.0 if self.manager == "fixed_utility" else _WORTH_DRAWING * budgets.GRAINS,
+            least_grains=1.0 if self.manager == "fixed_utility" else _MIN_DRAW_SHARE * budgets.GRAINS,
             published_test=float(np.rint(budgets.PUBLISHED_TEST * grains_per_epsilon)),
             epsilon_per_grain=self.epsilon / budgets.GRAINS,
         )
 
     def terms(self) -> tuple[float, float, int, int]:
-        """Metres x grains of a noise scale, the lattice step (0: microdegrees), and the predictor, for the kernel."""
+        """Return metres x grains of a noise scale, the lattice step (0: microdegrees), and the predictor, for the kernel."""
         chosen = predictor(self.predictor, last_k=self.last_k)
         step_m = self.space.step_m if isinstance(self.space, Plane) else 0.0
         return self.radius_m * budgets.GRAINS / self.epsilon, step_m, chosen.rule, chosen.window
 
     def plan(self, points: Floats, steps_m: Floats) -> tuple[Floats, Floats, Any]:
-        """For traces of these public sizes: grains, number of decisions, and whether they are worth a test."""
+        """Return grains, number of decisions, and whether tests are made, for traces of these public sizes."""
         grains = points * budgets.GRAINS
         if self.variant == "as_published":
             return grains + self.rule().published_test, points, np.ones(len(points), dtype=bool)
@@ -164,7 +171,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     # -- the promise ---------------------------------------------------------------------------------------------------
 
     def guarantee(self) -> GeoInd:
-        """All that a unit of `max_points` can spend."""
+        """Promise all that a unit of `max_points` can spend."""
         assumptions: tuple[str, ...] = (KNOWN,)
         if self.variant == "as_published":
             assumptions += (
@@ -180,7 +187,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
         )
 
     def statement(self) -> tuple[str, ...]:
-        """What is and is not protected, in plain words."""
+        """Say what is and is not protected, in plain words."""
         return (
             "A report is drawn with noise, repeated at a public pace for free, or repeated because a noisy test passed.",
             f"Every draw and every test is paid for. All points of a {WORD[self.unit]} together can cost at most epsilon "
@@ -193,7 +200,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
         )
 
     def expected_error(self) -> str:
-        """How far a drawn report lies from its place."""
+        """Say how far a drawn report lies from its place."""
         if self.accuracy_m is not None:
             return (
                 f"A drawn report lies {2 * self.accuracy_m / self.c_N:,.4g} m off on average, for as long as the budget lasts."
@@ -215,13 +222,13 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     # -- what it does --------------------------------------------------------------------------------------------------
 
     def apply(self, private: Trips, rng: Rng) -> Trips:
-        """Reports for all points; units beyond the bounds they were priced for are refused, never let through."""
+        """Report all points; units beyond the bounds they were priced for are refused, never let through."""
         self._refuse_unbounded(private)
         x, y, scale_m, _ = self.run(private, rng)
         return self._released(private, *self._degrees(x, y), scale_m)
 
     def run(self, private: Trips, rng: Rng) -> tuple[Integers, Integers, Floats, Floats]:
-        """Lattice places, noise scales (infinite: repeated) and what each trip spent, in epsilon at the radius."""
+        """Return lattice places, noise scales (infinite: repeated) and what each trip spent, in epsilon at the radius."""
         points = np.diff(private.offsets).astype(np.float64)
         needs_pace = self.variant == "own" and self.stride is None
         steps_m = self._steps_m(private) if needs_pace else np.zeros(len(points))
@@ -230,7 +237,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     def run_planned(
         self, private: Trips, planned: tuple[Floats, Floats, Any], rng: Rng
     ) -> tuple[Integers, Integers, Floats, Floats]:
-        """The same by a given plan: grains, number of decisions and whether to test, of each trip."""
+        """Run by a given plan: grains, number of decisions and whether to test, of each trip."""
         x, y = self._snapped(private.lat, private.lng)
         grains, decisions, tests = planned
         out = np.empty_like(x), np.empty_like(y), np.empty(len(x))
@@ -252,7 +259,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
             done = kernel.run(known, rule, terms, randomness, marks, out)
 
     def session(self, *, points: int, path: Path | None = None, rng: Rng | None = None) -> Session:
-        """A trace reported point by point, of `points` points at most; with a path its account survives a crash."""
+        """Begin a trace reported point by point, of `points` points at most; with a path its account survives a crash."""
         from murmurate.mechanisms.geoind_predictive.session import Session
 
         return Session.begin(self, points=points, path=path, rng=rng)

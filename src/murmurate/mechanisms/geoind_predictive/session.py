@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from murmurate.asking.kept_answers import write_durably
 from murmurate.core.mechanism import Rng
 from murmurate.core.parameters import public_parameters, whole
 from murmurate.errors import GuaranteeRefused, InputError, OutputError, ParameterError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from murmurate.mechanisms.geoind_predictive.mechanism import PredictiveGeoIndistinguishability
 
 FORMAT = 1
+"""Version of the file of a session; raised when its fields change."""
 
 
 class Session:
@@ -54,7 +55,7 @@ class Session:
     def begin(
         cls, mechanism: PredictiveGeoIndistinguishability, *, points: int, path: Path | None = None, rng: Rng | None = None
     ) -> Session:
-        """A fresh trace of at most `points` points; its budget is theirs, so the number must be public."""
+        """Begin a trace of at most `points` points; its budget is theirs, so the number must be public."""
         whole("points", points)
         if points > mechanism.max_points:
             raise ParameterError(f"this promise was made for max_points = {mechanism.max_points:,}; got points = {points:,}.")
@@ -74,7 +75,7 @@ class Session:
 
     @classmethod
     def restore(cls, path: Path, *, rng: Rng | None = None) -> Session:
-        """The session saved at a path, with every debit it ever made."""
+        """Read back the session saved at a path, with every debit it ever made."""
         from murmurate.mechanisms import build
 
         try:
@@ -99,18 +100,18 @@ class Session:
 
     @property
     def budget(self) -> float:
-        """Epsilon at the radius that the whole session can spend."""
+        """Return epsilon at the radius that the whole session can spend."""
         return self._budget * self.mechanism.epsilon / budgets.GRAINS
 
     @property
     def spent(self) -> float:
-        """Epsilon at the radius that is gone."""
+        """Return epsilon at the radius that is gone."""
         return (self._budget - float(self._state[budgets.REMAINING])) * self.mechanism.epsilon / budgets.GRAINS
 
     # -- reports -------------------------------------------------------------------------------------------------------
 
     def report(self, point: tuple[float, float]) -> tuple[float, float]:
-        """What may leave the device for this true (lat, lng); beyond the planned points, the last report again."""
+        """Return what may leave the device for this true (lat, lng); beyond the planned points, the last report again."""
         if self._broken:
             raise GuaranteeRefused("this session could not save a debit; restore it from its file before it reports again.")
         lat, lng = float(point[0]), float(point[1])
@@ -131,7 +132,7 @@ class Session:
         return float(found_lat[0]), float(found_lng[0])
 
     def _save(self) -> None:
-        """State onto the disk: a new file, flushed, then renamed over the old one."""
+        """Write the state to the disk."""
         if self.path is None:
             return
         if self._saved and self._saved != _count(self.path):
@@ -145,14 +146,8 @@ class Session:
             "mechanism": public_parameters(self.mechanism),
             "state": self._state.tolist(),
         }
-        fresh = self.path.with_name(self.path.name + ".new")
         try:
-            with fresh.open("w", encoding="utf-8") as file:
-                json.dump(content, file)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self.path)
-            _flush_folder(self.path.parent)
+            write_durably(self.path, json.dumps(content).encode())
         except OSError as error:
             raise OutputError(f"the debit could not be saved to {self.path} ({error}); nothing was reported.") from None
         self._saved += 1
@@ -163,14 +158,3 @@ def _count(path: Path) -> int:
         return int(json.loads(path.read_text(encoding="utf-8"))["saved"])
     except (OSError, ValueError, KeyError, TypeError):
         return -1
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make the rename itself durable, where the system can."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -57,7 +57,7 @@ class CountLevel:
         return cls(level, tree.n_symbols, finished.start, finished.symbol, tree.row)
 
     def __call__(self, found: Sequences) -> dict[str, Contributions]:
-        """One count for each occurrence of a gram; those of a trip come sorted, equal ones merged."""
+        """Count each occurrence of a gram; those of a trip come sorted, equal ones merged."""
         trip, bins, weight = _occurrences(
             found.symbols, found.offsets, self.start, self.symbol, self.row, self.level, self.n_symbols
         )
@@ -82,7 +82,7 @@ def ended(cells: Integers, offsets: Integers, *, end: int, l_max: int) -> tuple[
 def _occurrences(  # noqa: PLR0917
     symbols: Integers, offsets: Integers, start: Integers, symbol: Integers, row: Integers, level: int, n_symbols: int
 ) -> tuple[Integers, Integers, Integers]:
-    """Trip, bin and number of occurrences of every gram of `level` + 1 symbols whose first ones are an expanded node."""
+    """Return trip, bin and number of occurrences of every gram of `level` + 1 symbols that begins with an expanded node."""
     child_of_root = np.full(n_symbols, -1, np.int64)  # the root has most children: looked up, not searched
     for node in range(start[0], start[1]):
         child_of_root[symbol[node]] = node

@@ -43,8 +43,11 @@ class NGram:
     example: ClassVar[dict[str, Any]] = {"epsilon": 2.0, "space": "grid", "n_out": 1000}
 
     epsilon: float
+    """The budget of one unit; smaller protects more."""
     space: Grid
+    """The public grid whose cells are the symbols of grams."""
     unit: str = "trip"
+    """Whose presence is protected: "trip", "user_day" or "user"."""
     max_trips: int | None = None
     """Trips read of each person or person-day; needed where the unit is not the trip."""
     n_out: int | None = None
@@ -54,6 +57,7 @@ class NGram:
     n_max: int = 5
     """The longest gram."""
     slot_s: int = 60
+    """Seconds of a time slot; the most frequent cell of each is visited."""
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon, at_most=100)
@@ -70,11 +74,11 @@ class NGram:
             )
 
     def bounds(self) -> Unit:
-        """The unit and its public bound."""
+        """Return the unit and its public bound."""
         return Unit(name=self.unit, max_trips=self.max_trips)  # type: ignore[arg-type]
 
     def guarantee(self) -> DP:
-        """Pure epsilon for the unit."""
+        """Return pure epsilon for the unit."""
         return DP(
             epsilon=self.epsilon,
             unit=self.bounds(),
@@ -98,7 +102,7 @@ class NGram:
     # -- measuring and drawing -----------------------------------------------------------------------------------------
 
     def budget(self) -> Budget:
-        """Laplace noise for the whole epsilon."""
+        """Return Laplace noise for the whole epsilon."""
         return Budget(epsilon=self.epsilon)
 
     def ask(self, answers: Answers, facts: Facts) -> Round | None:

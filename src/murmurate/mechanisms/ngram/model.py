@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
 FORMAT = 1
+"""Version of the files of a model; raised when they change."""
+
 FIELDS = ("parent", "symbol", "level", "count", "suffix", "start")
+"""Arrays of the tree that are stored."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +39,13 @@ class NGramModel:
 
     @property
     def n(self) -> float:
-        """Noisy number of trips: the count of the terminal symbol, 0 where it did not pass its threshold."""
+        """Return the noisy number of trips: the count of the terminal symbol, 0 where it did not pass its threshold."""
         first = slice(int(self.tree.start[0]), int(self.tree.start[1]))
         ends = self.tree.symbol[first] == self.grid.n_cells
         return float(self.tree.count[first][ends].sum())
 
     def sample(self, n: int, rng: Randomness) -> Trips:
-        """`n` synthetic trips; n-grams know no time, so they have none."""
+        """Draw `n` synthetic trips; n-grams know no time, so they have none."""
         whole("n", n)
         cells, offsets = walk_sequences(
             self.tree, n=n, n_symbols=self.grid.n_cells + 1, longest=self.l_max - 1, generator=rng.generator()

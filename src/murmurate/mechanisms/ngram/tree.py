@@ -85,12 +85,12 @@ class Growth:
 
 
 def level_name(level: int) -> str:
-    """Name of the table that counts the children of nodes at this level (0: of the root)."""
+    """Return the name of the table that counts the children of nodes at this level (0: of the root)."""
     return f"level-{level + 1}"
 
 
 def threshold_of(scale: Floats, n_symbols: int) -> Integers:
-    """Noisy counts from which a child is kept; they let about one child of each parent pass that nobody has."""
+    """Return the noisy counts from which a child is kept; they let about one child of each parent pass that nobody has."""
     return np.maximum(1, np.ceil(scale * log(max(n_symbols / 2, 2.0)))).astype(np.int64)
 
 
@@ -129,7 +129,7 @@ class Growing:
         return first
 
     def find(self, parent: Integers, symbol: Integers) -> Integers:
-        """The node of each (parent, symbol); -1 where there is none."""
+        """Return the node of each (parent, symbol); -1 where there is none."""
         if len(self.keys) == 0:
             return np.full(len(parent), -1, dtype=np.int64)
         key = parent * self.n_symbols + symbol
@@ -149,7 +149,7 @@ class Growing:
         return found
 
     def heights(self, nodes: Integers, level: int, n_max: int, left: Floats, limit: float) -> Integers:
-        """How many more levels each node's subtree is expected to have (0: it is a leaf), from noisy counts alone.
+        """Estimate how many more levels the subtree of each node has (0: it is a leaf), from noisy counts alone.
 
         A child is expected to hold the count times the largest probability that the node's suffix gives to any symbol;
         the height is how often that can be taken before the count falls under the threshold.

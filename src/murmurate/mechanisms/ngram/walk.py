@@ -23,7 +23,7 @@ def consistent_shares(tree: Tree) -> Floats:
 def walk_sequences(
     tree: Tree, *, n: int, n_symbols: int, longest: int, generator: np.random.Generator
 ) -> tuple[Integers, Integers]:
-    """`n` sequences of at least two cells (symbols and offsets), each ended by the terminal symbol or at `longest` cells."""
+    """Draw `n` sequences of at least two cells (symbols and offsets), ended by the terminal symbol or at `longest` cells."""
     shares = consistent_shares(tree)
     return _walk(tree.start, tree.symbol, tree.suffix, shares, (n, n_symbols, longest, int(generator.integers(2**62))))
 
@@ -42,7 +42,7 @@ def _child(start: Integers, symbol: Integers, node: int, wanted: int) -> int:
 
 @njit(cache=True)
 def _draw(start: Integers, shares: Floats, suffix: Integers, context: int, state: State) -> int:
-    """A node drawn from the children of the context, or of a shorter one; 0 where no context has a child."""
+    """Draw a node from the children of the context, or of a shorter one; 0 where no context has a child."""
     node = context
     while True:
         at = uniform(state)
@@ -51,7 +51,7 @@ def _draw(start: Integers, shares: Floats, suffix: Integers, context: int, state
             if at < 0:
                 return child
         if node == 0:
-            return start[1] - 1 if start[1] > start[0] else 0  # rounding left a crumb at the root: its last child
+            return start[1] - 1 if start[1] > start[0] else 0  # rounding at the root: its last child
         node = suffix[node]
 
 
@@ -67,12 +67,12 @@ def _walk(
     for sequence in range(n):
         first = filled
         context = 0
-        barren = 0  # draws in a row that added nothing, so that a poor tree cannot hold the walk up
+        without_gain = 0  # draws in a row that added nothing, so that a poor tree cannot hold the walk up
         while filled - first < longest:
             taken = _draw(start, shares, suffix, context, state)
             drawn = symbol[taken] if taken > 0 else int(uniform(state) * (n_symbols - 1))
-            barren += 1
-            if barren > 50:
+            without_gain += 1
+            if without_gain > 50:
                 drawn = int(uniform(state) * (n_symbols - 1))
             if drawn == n_symbols - 1:
                 if filled - first >= 2:
@@ -82,7 +82,7 @@ def _walk(
                 continue
             cells[filled] = drawn
             filled += 1
-            barren = 0
+            without_gain = 0
             # the new context: the longest kept gram that ends here and is known to go on
             node = context
             found = _child(start, symbol, node, drawn)

@@ -156,7 +156,7 @@ def _bearing(network: RoadNetwork, start: Integers, end: Integers) -> Floats:
 def _best(of: Integers, to: Integers, cost: Floats, n: int) -> Integers:
     """Return for each number in `of` the `to` with the least cost; -1 where there is none."""
     order = np.lexsort((cost, of))
-    first = np.concatenate([[True], of[order][1:] != of[order][:-1]]) if len(order) else np.zeros(0, dtype=bool)
+    with_one, first = np.unique(of[order], return_index=True)
     best = np.full(n, -1, dtype=np.int64)
-    best[of[order][first]] = to[order][first]
+    best[with_one] = to[order][first]
     return best

@@ -9,6 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.asking import STEPS, Contributions, Part
+from murmurate.asking.clipping import FEW_BINS, INSIDE
 from murmurate.asking.table import once
 from murmurate.core.space import Integers
 from murmurate.mechanisms.road_counts.protected import Zones, trimmed
@@ -19,12 +20,6 @@ from murmurate.spaces.road import RoadNetwork
 MAX_SLOWNESS = 4.0
 """Largest travel time that is counted, in multiples of the free travel time; longer ones are cut. A link without a measured
 time counts as half of it, the middle of the range, which adds nothing."""
-
-INSIDE = 1 - 1e-12
-"""Factor on every contribution that is scaled down, so that floating-point error cannot push its norm above the bound."""
-
-FEW_BINS = 48
-"""Up to this many bins of a unit are sorted by insertion, more by numba's sort: insertion takes time in their square."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from murmurate.asking import Answer
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.road_counts.corridors import Corridors, Field
 from murmurate.mechanisms.road_counts.counting import MAX_SLOWNESS
-from murmurate.mechanisms.road_counts.neighbourhoods import usual_counts
 from murmurate.mechanisms.road_counts.settings import BLOCK_HOURS, N_BLOCKS, N_CLASSES
+from murmurate.mechanisms.road_counts.zones import usual_counts
 from murmurate.spaces.road import RoadNetwork
 from murmurate.synthesis.shrink import nonnegative, shrink
 

@@ -51,10 +51,13 @@ class RoadCounts:
     example: ClassVar[Mapping[str, Any]] = {"epsilon": 2.0, "space": "road", "unit": "trip"}
 
     epsilon: float
+    """The budget of one unit; smaller protects more."""
     space: RoadNetwork
+    """The public road network whose links are counted."""
     delta: float = 1e-6
     """Should stay below one over ten times the number of units; that number being private, you choose it."""
     unit: Literal["trip", "user_day", "user"] = "user_day"
+    """Whose presence is protected."""
     max_trips: int | None = None
     """Trips read of each person or person-day; not needed for the promise, which the clip keeps."""
     clip: float | None = None
@@ -111,7 +114,7 @@ class RoadCounts:
 
     @cached_property
     def _shares(self) -> Mapping[str, float]:
-        """Share of the budget of every table that is made."""
+        """Return the share of the budget of every table that is made."""
         extras = [*(("speeds", "paces") if self._made(self.speeds) else ()), *(("turns",) if self._made(self.turns) else ())]
         return shares_of(self.unit, (*extras, *(("od",) if self.od else ())))
 
@@ -124,7 +127,7 @@ class RoadCounts:
 
     @property
     def _link_deviation(self) -> float:
-        """Standard deviation of the noise of a link's count, in trips."""
+        """Return the standard deviation of the noise of a link's count, in trips."""
         return self.budget().deviation(self._shares["links"], self._bounds.clip)
 
     @property

@@ -9,11 +9,11 @@ import numpy as np
 
 from murmurate.core.space import Integers
 from murmurate.papers.dp_loc.networks import cross_entropy, dense_start
-from murmurate.papers.training.ghost import Layer, Params
-from murmurate.papers.training.optimise import Arrays
+from murmurate.papers.training.ghost import Arrays, Layer, Params
 
 Array = Any
 AT_ONCE = 2048
+"""Trips drawn at once: an output of 10,000 cells then takes 80 MB. Set by hand."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class EndsVAE:
         return (("source", self.n_cells), ("destination", self.n_cells), ("hour", self.hours))
 
     def start(self, generator: np.random.Generator) -> Arrays:
-        """Random parameters; the tables are the rows of the first dense layer, drawn as such."""
+        """Draw random parameters; the tables are the rows of the first dense layer, drawn as such."""
         bound = (6.0 / (2 * self.n_cells + self.hours + self.hidden)) ** 0.5
         tables = {
             f"{name}.w": generator.uniform(-bound, bound, (rows, self.hidden)).astype(np.float32)

@@ -11,17 +11,15 @@ import numpy as np
 from murmurate.asking import Answer, Round
 from murmurate.core.space import Integers
 from murmurate.mechanisms.dp_loc.moves_counts import LEAST_SIMULATED, sizes_of
-from murmurate.mechanisms.dp_loc.protocols import Ends
-from murmurate.mechanisms.dp_loc.reading import Read
+from murmurate.mechanisms.dp_loc.routes import Ends
 from murmurate.mechanisms.dp_loc.settings import Route, Training
-from murmurate.mechanisms.dp_loc.tables import Tables
+from murmurate.mechanisms.dp_loc.tables import Read, Tables
 from murmurate.papers.dp_loc.net_router import PublishedRouter, RelativeRouter
 from murmurate.papers.dp_loc.network_budget import CALIBRATED_SHARES
 from murmurate.papers.dp_loc.networks import PublishedNet, RelativeNet
-from murmurate.papers.training.optimise import Arrays
-from murmurate.papers.training.sampling import group_by_unit
+from murmurate.papers.training.ghost import Arrays
 from murmurate.papers.training.stages import Stages
-from murmurate.papers.training.train import Plan, train
+from murmurate.papers.training.train import Plan, train_from_start
 from murmurate.synthesis.calibrate import calibrate
 from murmurate.synthesis.ends import Ends as CountedEnds
 from murmurate.synthesis.moves import MoveWeights, Neighbourhood, grams
@@ -32,11 +30,14 @@ if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
 MOST_SIMULATED = 20_000
+"""Trips of a round of calibration at most; fewer than for counted moves, because a network's walks are slower."""
+
 ZONE_DEPTH = 7
+"""Halvings of the grid into zones for the network where no noisy ends are counted: 128 zones. Set by hand."""
 
 
 def plan_of(training: Training, noise_multiplier: float | None) -> Plan:
-    """The training as the accountant counts it."""
+    """Return the training as the accountant counts it."""
     return Plan(
         sampling=training.sampling, steps=training.steps, noise_multiplier=float(noise_multiplier or 0.0), clip=training.clip,
         learning_rate=training.learning_rate, optimiser=training.optimiser, one_gram=training.one_gram,
@@ -65,9 +66,7 @@ def fit_published_moves(
         "hour": found.trips.hours[trip],
         "offset": steps.offset[kept],
     }
-    grouped = group_by_unit({name: values.astype(np.int32) for name, values in columns.items()}, found.unit[trip])
-    start = net.start(rng.generator())
-    params, _ = train(net, start, grouped, plan=plan, n_expected=n_units, rng=rng, checkpoint=checkpoint)
+    params = train_from_start(net, columns, found.unit[trip], plan=plan, n_expected=n_units, rng=rng, checkpoint=checkpoint)
     return PublishedRouter(params, around, hours, route)
 
 
@@ -131,10 +130,7 @@ def _train_relative(  # noqa: PLR0917
         "way": steps.relative[kept],
         "offset": steps.offset[kept],
     }
-    grouped = group_by_unit({name: values.astype(np.int32) for name, values in columns.items()}, found.unit[trip])
-    start = net.start(rng.generator())
-    params, _ = train(net, start, grouped, plan=plan, n_expected=n_units, rng=rng, checkpoint=checkpoint)
-    return params
+    return train_from_start(net, columns, found.unit[trip], plan=plan, n_expected=n_units, rng=rng, checkpoint=checkpoint)
 
 
 def _even_zones(around: Neighbourhood) -> Integers:

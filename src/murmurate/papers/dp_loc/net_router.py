@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.dp_loc.protocols import Arrays
+from murmurate.mechanisms.dp_loc.routes import Arrays
 from murmurate.mechanisms.dp_loc.settings import Route
 from murmurate.papers.dp_loc.networks import PublishedNet, RelativeNet
 from murmurate.papers.dp_loc.walks import walk_many
@@ -31,6 +31,7 @@ from murmurate.synthesis.shortest import (
 from murmurate.synthesis.sizes import Sizes
 
 TRIES = 4
+"""Walks drawn for each trip, of which the one nearest to the wanted size is kept. Set by hand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ class PublishedRouter:
         )  # fmt: skip
 
     def costs(self) -> Callable[[int, int], StepCosts]:
-        """Of a destination and hour: the hidden layer is a sum of parts computed once, the bias a row of the product."""
+        """Return the costs of a destination and hour: the hidden layer is a sum of parts computed once."""
         params, width, around = self.params, self.net.embedding, self.around
         from_cell = np.ascontiguousarray((params["place.w"] @ params["hidden.w"][:width] + params["hidden.b"]).T)
         to = params["place.w"] @ params["hidden.w"][width : 2 * width]
@@ -157,7 +158,7 @@ class RelativeRouter:
 def published_logits(  # noqa: PLR0917
     net: PublishedNet, around: Neighbourhood, tables: Any, cell: Any, destination: Any, hour: Any
 ) -> Any:
-    """Of the offsets of each walker; whoever is at the destination stops there."""
+    """Return logits of the offsets of each walker; whoever is at the destination stops there."""
     import jax.numpy as jnp
 
     arrived = (cell == destination)[:, None] & (jnp.arange(around.n_offsets) == around.stop)
@@ -168,7 +169,7 @@ def published_logits(  # noqa: PLR0917
 def relative_logits(  # noqa: PLR0917
     net: RelativeNet, around: Neighbourhood, tables: Any, cell: Any, destination: Any, hour: Any
 ) -> Any:
-    """Of the offsets of each walker, calibrated; stopping is a class of its own, open at the destination only."""
+    """Return calibrated logits of the offsets of each walker; stopping is a class of its own, open at the destination only."""
     import jax.numpy as jnp
 
     rows, columns, zone = around.rows, around.columns, tables["zone"]
@@ -189,7 +190,7 @@ def inside(around: Neighbourhood) -> Any:
 
 
 def with_totals(logits: Singles, scratch: Singles) -> Costs:
-    """With the logarithm of each column's sum of exponentials (infinite where no step is possible) and the largest."""
+    """Return costs with the logarithm of each column's sum of exponentials (infinite: no step possible) and the largest."""
     top = logits.max(axis=0)
     top[~np.isfinite(top)] = 0.0
     np.exp(np.subtract(logits, top, out=scratch), out=scratch)
@@ -200,7 +201,7 @@ def with_totals(logits: Singles, scratch: Singles) -> Costs:
 
 @njit(cache=True)
 def _add_and_cut(base: Singles, added: Singles, box: Box, columns: int, out: Singles) -> None:
-    """Of the cells of a window max(base + added, 0), one row a neuron, and a last row of ones for the bias."""
+    """Write max(base + added, 0) for the cells of a window, one row a neuron, and a last row of ones for the bias."""
     south, west, high, wide = box
     for k in range(len(added)):
         for i in range(high):

@@ -31,7 +31,7 @@ class NetworkBudget:
 
 
 def table_shares(settings: Settings, ends_share: float) -> Mapping[str, float]:
-    """Share of the whole budget of each table; what they leave goes to the networks."""
+    """Return the share of the whole budget of each table; what they leave goes to the networks."""
     ends = END_SHARES if settings.initialiser == "counts" else {"n": COUNT_SHARE}
     moves = MOVE_SHARES if settings.next_cell == "counts" else CALIBRATED_SHARES if settings.relative else {}
     return shares_of(ends_share, ends=ends, moves=moves)

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from murmurate.papers.training.ghost import Layer, Params
-from murmurate.papers.training.optimise import Arrays
+from murmurate.papers.training.ghost import Arrays, Layer, Params
 
 Array = Any
 
@@ -32,7 +31,7 @@ class PublishedNet:
         )
 
     def start(self, generator: np.random.Generator) -> Arrays:
-        """Random parameters, as the usual initialisers of embeddings and dense layers draw them."""
+        """Draw random parameters, as the usual initialisers of embeddings and dense layers draw them."""
         return {
             "place.w": generator.uniform(-0.05, 0.05, (self.n_cells, self.embedding)).astype(np.float32),
             **dense_start(generator, "hidden", 2 * self.embedding + 1, self.hidden),
@@ -51,7 +50,7 @@ class PublishedNet:
         return cross_entropy(logits, columns["offset"]), {"place": rows, "hidden": given, "out": hidden}
 
     def logits(self, params: Params, cell: Array, destination: Array, hour: Array) -> Array:
-        """Logits of the neighbours of each cell; nothing but matrix products on what two small tables give."""
+        """Return logits of the neighbours of each cell; nothing but matrix products on what two small tables give."""
         import jax.numpy as jnp
 
         width = self.embedding
@@ -66,7 +65,7 @@ class PublishedNet:
 class RelativeNet:
     """Zones of the cell and of the destination, the hour and where the destination lies, added up; 128 neurons.
 
-    Where the destination lies also speaks to the classes directly, so that the way there is learned first.
+    Where the destination lies also speaks to the classes directly, so that its direction is learned first.
     """
 
     n_zones: int
@@ -87,7 +86,7 @@ class RelativeNet:
         )
 
     def start(self, generator: np.random.Generator) -> Arrays:
-        """Random parameters; tables are small, so that the way to the destination leads from the start."""
+        """Draw random parameters; tables are small, so that the direction of the destination counts first."""
         sizes = {"from": self.n_zones, "to": self.n_zones, "hour": self.hours, "way": self.n_relative}
         tables = {f"{name}.w": generator.normal(0, 0.1, (n, self.hidden)).astype(np.float32) for name, n in sizes.items()}
         return {
@@ -104,13 +103,13 @@ class RelativeNet:
         return cross_entropy(logits, columns["offset"]), {**rows, "direct": columns["way"], "out": hidden}
 
     def logits(self, params: Params, rows: Params) -> Array:
-        """Logits of the neighbours, given the rows of each table."""
+        """Return logits of the neighbours, given the rows of each table."""
         hidden = _relu(sum(params[f"{name}.w"][row] for name, row in rows.items()))
         return hidden @ params["out.w"] + params["out.b"] + params["direct.w"][rows["way"]]
 
 
 def dense_start(generator: np.random.Generator, name: str, inputs: int, outputs: int) -> Arrays:
-    """Glorot's uniform weights and no bias."""
+    """Draw Glorot's uniform weights and no bias."""
     bound = (6.0 / (inputs + outputs)) ** 0.5
     return {
         f"{name}.w": generator.uniform(-bound, bound, (inputs, outputs)).astype(np.float32),
@@ -119,7 +118,7 @@ def dense_start(generator: np.random.Generator, name: str, inputs: int, outputs:
 
 
 def cross_entropy(logits: Array, wanted: Array) -> Array:
-    """Minus the logarithm of the probability of the wanted class."""
+    """Return minus the logarithm of the probability of the wanted class."""
     import jax
     import jax.numpy as jnp
 

@@ -17,8 +17,13 @@ from murmurate.synthesis.sequences import CellTrips
 Logits = Callable[[Any, Neighbourhood, Any, Any, Any, Any], Any]
 
 AT_ONCE = 8192
+"""Walkers that the network is evaluated for together. Set by hand."""
+
 SHAPES = (64, 512, AT_ONCE)
+"""Numbers of walkers the step is compiled for; fewer are padded to the next one."""
+
 SPARE_STEPS = 20
+"""Steps a walk without a wanted size may take beyond four times the straight line. Set by hand."""
 
 
 def walk_many(
@@ -34,7 +39,7 @@ def walk_many(
     generator: np.random.Generator,
     tries: int,
 ) -> CellTrips:
-    """One path a triple: of several tries the one nearest to the wanted size (-1: the first that arrives).
+    """Draw one path a triple: of several tries the one nearest to the wanted size (-1: the first that arrives).
 
     `logits(net, around, tables, cell, destination, hour)` is compiled once for a net and a neighbourhood; the tables
     are arguments of it, so that calibrated ones do not compile again.
@@ -82,7 +87,7 @@ def _walk(  # noqa: PLR0917
     around: Neighbourhood,
     generator: np.random.Generator,
 ) -> tuple[NDArray[np.int32], Integers]:
-    """Cells [walk, place] and how many of them; 0 where the walk did not end at its destination in time."""
+    """Return cells [walk, place] and how many of them; 0 where the walk did not end at its destination in time."""
     n = len(sources)
     path = np.zeros((n, int(limit.max(initial=2)) + 1), dtype=np.int32)
     path[:, 0] = sources
@@ -113,7 +118,7 @@ def _asked(
     *,
     forbid_stop: bool,
 ) -> Integers:
-    """An offset for each walker, padded to one of a few shapes so that the compiler works once for each."""
+    """Draw an offset for each walker, padded to one of a few shapes so that the compiler works once for each."""
     n = len(cell)
     size = next(size for size in SHAPES if size >= n)
     padded = [np.zeros(size, dtype=np.int32) for _ in range(3)]
@@ -132,7 +137,7 @@ def _compiled_step(logits: Logits, net: Any, around: Neighbourhood) -> Callable[
     def step(  # noqa: PLR0917
         tables: Any, cell: Any, destination: Any, hour: Any, uniform: Any, forbid_stop: Any
     ) -> Any:
-        """The offset each walker takes; -1 where no step is possible."""
+        """Return the offset each walker takes; -1 where no step is possible."""
         values = logits(net, around, tables, cell, destination, hour)
         middle = values.shape[1] // 2
         values = jnp.where(forbid_stop & (jnp.arange(values.shape[1]) == middle), -jnp.inf, values)

@@ -8,22 +8,27 @@ never been used. So what is taken can never exceed what was planned and charged.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from murmurate.asking.kept_answers import save_arrays, write_durably
 from murmurate.errors import InputError
 
 if TYPE_CHECKING:
-    from murmurate.papers.training.optimise import Arrays
+    from murmurate.papers.training.ghost import Arrays
     from murmurate.papers.training.train import Plan
 
 STATE = "state.npz"
+"""Name of the file of parameters and optimiser state."""
+
 STEPS = "steps.json"
+"""Name of the file that says which step began last, and the plan it belongs to."""
+
 EVERY = 25
+"""Steps between two kept results. Set by hand: an interruption loses at most this many steps of budget."""
 
 
 class Checkpoint:
@@ -35,7 +40,7 @@ class Checkpoint:
         folder.mkdir(parents=True, exist_ok=True)
 
     def load(self) -> tuple[Arrays, Arrays, int] | None:
-        """Parameters, optimiser state and the first step that may still be taken; None where nothing began."""
+        """Read parameters, optimiser state and the first step that may still be taken; None where nothing began."""
         path = self.folder / STEPS
         if not path.exists():
             return None
@@ -56,19 +61,5 @@ class Checkpoint:
     def end(self, step: int, params: Arrays, state: Arrays) -> None:
         """Keep the result of every few steps, the first and the last one included."""
         if step % EVERY == 0 or step + 1 == self.plan["steps"]:
-            import io
-
-            buffer = io.BytesIO()
             arrays = {f"params/{name}": value for name, value in params.items()}
-            np.savez(buffer, allow_pickle=False, **arrays, **{f"state/{name}": value for name, value in state.items()})
-            write_durably(self.folder / STATE, buffer.getvalue())
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """All of it or nothing, on the disk before anything that follows."""
-    temporary = path.with_name(f".{path.name}")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+            save_arrays(self.folder / STATE, arrays | {f"state/{name}": value for name, value in state.items()})

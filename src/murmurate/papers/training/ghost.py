@@ -11,9 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from numpy.typing import NDArray
+
 Array = Any
 """A jax array."""
 Params = dict[str, Any]
+"""jax arrays by name."""
+Arrays = dict[str, NDArray[Any]]
+"""Parameters as plain arrays by name."""
 
 
 @dataclass(frozen=True)
@@ -32,18 +37,18 @@ class Network(Protocol):
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """The layers that have parameters."""
+        """Return the layers that have parameters."""
         ...
 
     def losses(self, params: Params, taps: Params, columns: Params, key: Array) -> tuple[Array, Params]:
-        """Loss of each gram [units, grams], and what each layer was given: inputs of a dense layer, rows of a table."""
+        """Return the loss of each gram [units, grams], and what each layer was given: inputs (dense) or rows (table)."""
         ...
 
 
 def clipped_sum(
     network: Network, params: Params, columns: Params, weight: Array, key: Array, *, clip: float
 ) -> tuple[Params, Array, Array]:
-    """Sum over units of clipped gradients, the squared norms before clipping, and the summed loss."""
+    """Return the sum over units of clipped gradients, the squared norms before clipping, and the summed loss."""
     import jax
     import jax.numpy as jnp
 
@@ -74,7 +79,7 @@ def clipped_sum(
 
 
 def plain_sum(network: Network, params: Params, columns: Params, weight: Array, key: Array) -> tuple[Params, Array]:
-    """The same sum without clipping, by ordinary differentiation: what a non-private user would run."""
+    """Return the same sum without clipping, by ordinary differentiation: what a non-private user would run."""
     import jax
     import jax.numpy as jnp
 
@@ -109,7 +114,7 @@ def _squared_norm(layer: Layer, given: Array, flow: Array) -> Array:
 
 
 def _gradient(layer: Layer, given: Array, flow: Array, factor: Array, params: Params) -> Params:
-    """The sum over units of what flows back, each unit's times its factor; the narrower side is the one that is scaled."""
+    """Sum what flows back over units, each unit's times its factor; the narrower side is the one that is scaled."""
     import jax.numpy as jnp
 
     scale = jnp.repeat(factor, flow.size // flow.shape[0] // layer.width, total_repeat_length=flow.size // layer.width)[:, None]

@@ -19,6 +19,7 @@ WIDTHS = (1, 8, 16, 32, 64, 128, 256)
 """Grams a unit may have in a chunk; a unit with more than the last gives a random choice of that many."""
 
 GRAMS_AT_ONCE = 4096
+"""Grams of a chunk, padding included: enough to keep the processor busy, few enough for its caches. Set by hand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ def group_by_unit(columns: Mapping[str, NDArray[Any]], unit: Integers) -> Groupe
 
 
 def poisson_sample(n: int, sampling: float, rng: Randomness) -> Integers:
-    """Each of `n` units with probability `sampling` (rounded down to a multiple of 2^-64), independently."""
+    """Draw each of `n` units with probability `sampling` (rounded down to a multiple of 2^-64), independently."""
     if sampling == 1:
         return np.arange(n, dtype=np.int64)
     share("sampling", sampling)
@@ -63,7 +64,7 @@ def poisson_sample(n: int, sampling: float, rng: Randomness) -> Integers:
 def chunks(
     grouped: Grouped, units: Integers, generator: np.random.Generator, *, one_gram: bool = False, grams: int = GRAMS_AT_ONCE
 ) -> Iterator[Chunk]:
-    """All the sampled units in chunks of a few fixed shapes; none is ever left out."""
+    """Yield all the sampled units in chunks of a few fixed shapes; none is ever left out."""
     starts, sizes = grouped.offsets[units], grouped.offsets[units + 1] - grouped.offsets[units]
     if one_gram:
         starts = starts + (generator.random(len(units)) * sizes).astype(np.int64)

@@ -7,33 +7,21 @@ for. Trainings inside a fit keep their own steps, see `checkpoint`.
 
 from __future__ import annotations
 
-import fcntl
-import io
 import json
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from murmurate.asking.kept_answers import alone, save_arrays, write_durably
 from murmurate.errors import InputError
-from murmurate.papers.training.checkpoint import write_durably
 
 FACTS = "facts.json"
-LOCK = "lock"
-
-
-def _held(folder: Path) -> TextIO:
-    """The folder for this fit alone, as long as the file is open: two at once would each draw the noise of the next stage."""
-    file = (folder / LOCK).open("w", encoding="utf-8")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise InputError(f"another process is at the fit in {folder}; wait for it, or end it first.") from None
-    return file
+"""Name of the file that holds the public parameters of the fit: a folder is never continued with others."""
 
 
 class Stages:
@@ -42,34 +30,32 @@ class Stages:
     def __init__(self, folder: Path | None, facts: Mapping[str, Any]) -> None:
         self.folder = folder
         self._facts = facts
-        self._lock: TextIO | None = None
+        self._held = ExitStack()
 
     def __enter__(self) -> Self:
-        if self.folder is not None:
-            self._take(self.folder)
+        with ExitStack() as held:
+            if self.folder is not None:
+                held.enter_context(alone(self.folder))
+                self._check_facts(self.folder / FACTS)
+            self._held = held.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._lock is not None:
-            self._lock.close()
+        self._held.close()
 
-    def _take(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = _held(folder)
-        told = json.dumps(dict(self._facts), sort_keys=True, default=str)
-        known = folder / FACTS
-        if known.exists() and known.read_text(encoding="utf-8") != told:
-            self._lock.close()
-            raise InputError(f"{folder} belongs to a fit with other parameters; use an empty folder.")
+    def _check_facts(self, known: Path) -> None:
+        facts = json.dumps(dict(self._facts), sort_keys=True, default=str)
         if not known.exists():
-            write_durably(known, told.encode())
+            write_durably(known, facts.encode())
+        elif known.read_text(encoding="utf-8") != facts:
+            raise InputError(f"{known.parent} belongs to a fit with other parameters; use an empty folder.")
 
     def training(self, name: str) -> Path | None:
-        """The folder of a training's own checkpoint."""
+        """Return the folder of a training's own checkpoint."""
         return None if self.folder is None else self.folder / name
 
     def once(self, name: str, make: Callable[[], Mapping[str, NDArray[Any]]]) -> Mapping[str, NDArray[Any]]:
-        """What the stage gives, drawn now or kept from before the interruption."""
+        """Return what the stage gives, drawn now or kept from before the interruption."""
         if self.folder is None:
             return make()
         result, begun = self.folder / f"{name}.npz", self.folder / f"{name}.begun"
@@ -83,7 +69,5 @@ class Stages:
             )
         write_durably(begun, b"")
         arrays = {key: np.asarray(value) for key, value in make().items()}
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **arrays)
-        write_durably(result, buffer.getvalue())
+        save_arrays(result, arrays)
         return arrays
