@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,25 @@ def test_files_stay_small():
 
 def test_no_room_without_a_name():
     assert not [path for path in SOURCE.rglob("*.py") if path.stem in {"utils", "util", "helpers", "common", "misc", "base"}]
+
+
+def unexplained(source: str) -> list[str]:
+    """Module-level constants without a docstring right below them."""
+    body = ast.parse(source).body
+    found = []
+    for node, following in zip(body, [*body[1:], None], strict=True):
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        names = [name.id for name in ast.walk(target) if isinstance(name, ast.Name)] if target is not None else []
+        constants = [name for name in names if re.fullmatch(r"_?[A-Z][A-Z0-9_]*", name)]
+        told = isinstance(following, ast.Expr) and isinstance(getattr(following.value, "value", None), str)
+        found += [] if told else constants
+    return found
+
+
+def test_every_constant_is_explained():
+    missing = {str(path.relative_to(SOURCE)): unexplained(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py")}
+    assert {path: names for path, names in missing.items() if names} == {}
+
+
+def test_an_unexplained_constant_is_noticed():
+    assert unexplained('FEW = 3\n"""Trips."""\nMANY = 4\nlow = 1\n') == ["MANY"]

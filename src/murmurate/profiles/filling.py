@@ -34,7 +34,7 @@ def gibbs_fill(place: Places, known: NDArray[np.bool_], person: Integers, *, swe
 
 
 @njit(cache=True)
-def _fill(place: Places, known: NDArray[np.bool_], bounds: Integers, sweeps: int, generator: np.random.Generator) -> None:
+def _fill(place: Places, known: NDArray[np.bool_], bounds: Integers, sweeps: int, generator: np.random.Generator) -> None:  # noqa: C901  a kernel
     """Fill in place, person by person."""
     steps = place.shape[1]
     for person in range(len(bounds) - 1):

@@ -76,7 +76,7 @@ def assign(gain: Floats) -> Integers:
 
 
 @njit(cache=True, nogil=True)
-def search(  # noqa: PLR0917
+def search(  # noqa: C901, PLR0917
     people: Profiles, u: int, v: int, gain: Floats, starts: int, generator: np.random.Generator
 ) -> tuple[float, Integers]:
     """Maximise eq. (11) over mappings of u's places onto v's by swaps; returns the similarity and the image of each place.

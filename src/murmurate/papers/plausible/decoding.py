@@ -41,7 +41,7 @@ def decode_fakes(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def semantic_seed(  # noqa: PLR0917
+def semantic_seed(  # noqa: C901, PLR0917
     seed: Places,
     classes: Integers,
     known: Integers,
