@@ -94,7 +94,8 @@ def tour(
         progress.report("building the city", 1, 1)
         (temporary / "reports").mkdir()
         stop = partial(_stop, town, temporary, seed, cell_m)
-        found = engine.map(stop, names, workers=min(workers, len(names)), describe="mechanisms", total=len(names))
+        processes = min(workers, len(names)) if _compiled() else 1  # several would compile most kernels several times
+        found = engine.map(stop, names, workers=processes, describe="mechanisms", total=len(names))
         for name, shown in zip(names, found, strict=True):
             progress.report(name, 1, 1)
             if isinstance(shown, Entry):
@@ -110,6 +111,13 @@ def tour(
         raise ExceptionGroup(f"{len(failed)} of {len(names)} mechanisms failed: {reasons}", list(failed.values()))
     settled = (replace(entry.release, folder=folder / "releases" / entry.name) for entry in entries)
     return Tour(folder, tuple(replace(entry, release=made) for entry, made in zip(entries, settled, strict=True)))
+
+
+def _compiled() -> bool:
+    """Whether an earlier run has left compiled kernels: those of map matching, which are among the largest, stand for all."""
+    from murmurate.spaces.road.markov import match_trips
+
+    return any(Path(match_trips.stats.cache_path).glob("markov.match_trips-*.nbi"))
 
 
 def _stop(town: City, folder: Path, seed: int, cell_m: float, name: str) -> Entry | tuple[str, str]:
