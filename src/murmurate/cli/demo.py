@@ -22,7 +22,7 @@ def demo(
     days: Annotated[int, typer.Option(help="How many days are recorded.")] = 7,
     only: Annotated[list[str] | None, typer.Option("--only", help="Only this mechanism; may be repeated.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same city and the same releases.")] = 1,
-    workers: Annotated[int, typer.Option(help="Processes to use.")] = 2,
+    workers: Annotated[int, typer.Option(help="Processes to use; each compiles kernels that are not cached yet.")] = 1,
 ) -> None:
     """Build a city, run every mechanism on it, judge them all and write one report to look at."""
     from murmurate.mechanisms import NAMES

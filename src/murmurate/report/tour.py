@@ -74,7 +74,7 @@ def tour(
     only: Sequence[str] | None = None,
     seed: int = 1,
     cell_m: float = 500.0,
-    workers: int = 2,
+    workers: int = 1,
 ) -> Tour:
     """Build the city, run the mechanisms with their demo settings, judge them, write releases and pages under `out`.
 
@@ -94,8 +94,7 @@ def tour(
         progress.report("building the city", 1, 1)
         (temporary / "reports").mkdir()
         stop = partial(_stop, town, temporary, seed, cell_m)
-        processes = min(workers, len(names)) if _compiled() else 1  # several would compile most kernels several times
-        found = engine.map(stop, names, workers=processes, describe="mechanisms", total=len(names))
+        found = engine.map(stop, names, workers=min(workers, len(names)), describe="mechanisms", total=len(names))
         for name, shown in zip(names, found, strict=True):
             progress.report(name, 1, 1)
             if isinstance(shown, Entry):
@@ -111,13 +110,6 @@ def tour(
         raise ExceptionGroup(f"{len(failed)} of {len(names)} mechanisms failed: {reasons}", list(failed.values()))
     settled = (replace(entry.release, folder=folder / "releases" / entry.name) for entry in entries)
     return Tour(folder, tuple(replace(entry, release=made) for entry, made in zip(entries, settled, strict=True)))
-
-
-def _compiled() -> bool:
-    """Whether an earlier run has left compiled kernels: those of map matching, which are among the largest, stand for all."""
-    from murmurate.spaces.road.markov import match_trips
-
-    return any(Path(match_trips.stats.cache_path).glob("markov.match_trips-*.nbi"))
 
 
 def _stop(town: City, folder: Path, seed: int, cell_m: float, name: str) -> Entry | tuple[str, str]:

@@ -16,6 +16,7 @@ from murmurate.mechanisms.flock.tracks import Frame, Read, ReadTracks
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork, match
 from murmurate.spaces.road.geometry import points_along
+from murmurate.spaces.road.routing import twice
 
 KERB_SPACING_M = 25.0
 """Spacing of kerbs, the places along roads where trips may begin and end, in metres. Chosen by hand."""
@@ -224,7 +225,7 @@ def find_routes(  # noqa: PLR0917
             if least < LOG_LENGTH_TOLERANCE:
                 break
         while used + n_best > len(path):
-            path = np.append(path, np.empty(len(path), dtype=np.int64))
+            path = twice(path)
         path[used : used + n_best] = best[:n_best]
         used += n_best
         offsets[trip + 1] = used

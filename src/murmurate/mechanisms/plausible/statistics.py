@@ -254,15 +254,22 @@ def _share_out(own: Integers, n_days: int, steps: int) -> None:
     moves = max(own[_MOVES], MOVES_READ * n_days)
     places = max(own[_PLACES], PLACES_READ * n_days)
     own[0] = UNIT
-    own[_JUMPS:_SLOTS] = own[_JUMPS:_SLOTS] * UNIT // moves
-    own[_SLOTS:_LEAVING] = own[_SLOTS:_LEAVING] * UNIT // (steps * n_days)
-    own[_LEAVING:_SLOTS_AGE] = own[_LEAVING:_SLOTS_AGE] * UNIT // moves
-    own[_SLOTS_AGE:_LEAVING_AGE] = own[_SLOTS_AGE:_LEAVING_AGE] * UNIT // (steps * n_days)
-    own[_LEAVING_AGE:_TRAITS] = own[_LEAVING_AGE:_TRAITS] * UNIT // moves  # and heading
-    own[_TRAITS:_MOVES] = own[_TRAITS:_MOVES] * UNIT // (len(TRAITS) * n_days)
-    own[_MOVES] = own[_MOVES] * UNIT // moves
-    own[_PLACES] = own[_PLACES] * UNIT // places
-    own[_KINDS:] = own[_KINDS:] * UNIT // n_days
+    _divide(own, _JUMPS, _SLOTS, moves)
+    _divide(own, _SLOTS, _LEAVING, steps * n_days)
+    _divide(own, _LEAVING, _SLOTS_AGE, moves)
+    _divide(own, _SLOTS_AGE, _LEAVING_AGE, steps * n_days)
+    _divide(own, _LEAVING_AGE, _TRAITS, moves)  # and heading
+    _divide(own, _TRAITS, _MOVES, len(TRAITS) * n_days)
+    _divide(own, _MOVES, _MOVES + 1, moves)
+    _divide(own, _PLACES, _PLACES + 1, places)
+    _divide(own, _KINDS, len(own), n_days)
+
+
+@njit(cache=True)
+def _divide(own: Integers, low: int, high: int, by: int) -> None:
+    """Make weights of a stretch of counts; element by element, because slices take numba seconds to compile."""
+    for k in range(np.int64(low), np.int64(high)):
+        own[k] = own[k] * UNIT // by
 
 
 @njit(cache=True)
@@ -270,7 +277,8 @@ def _put(rows: Integers, size: int, person: int, slot: int, weight: int) -> tupl
     """Append a row, in an array twice as large where it is full."""
     if size == len(rows):
         grown = np.empty((2 * size, 3), dtype=np.int64)
-        grown[:size] = rows
+        for k in range(size):
+            grown[k, 0], grown[k, 1], grown[k, 2] = rows[k, 0], rows[k, 1], rows[k, 2]
         rows = grown
     rows[size, 0], rows[size, 1], rows[size, 2] = person, slot, weight
     return rows, size + 1

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.asking import STEPS, Contributions, Part
-from murmurate.asking.clipping import FEW_BINS, INSIDE
+from murmurate.asking.clipping import INSIDE
 from murmurate.asking.table import once
 from murmurate.core.space import Integers
 from murmurate.mechanisms.road_counts.protected import Zones, trimmed
@@ -176,16 +176,16 @@ def _tally(
 
 @njit(cache=True, nogil=True)
 def _sort(values: Integers, low: int, high: int) -> None:
-    """Sort a stretch of values in place."""
-    if high - low > FEW_BINS:
-        values[low:high] = np.sort(values[low:high])
-        return
-    for k in range(low + 1, high):
-        value, at = values[k], k
-        while at > low and values[at - 1] > value:
-            values[at] = values[at - 1]
-            at -= 1
-        values[at] = value
+    """Sort a stretch of values in place by Shell's method, which numba compiles faster than numpy's sort."""
+    gap = high - low
+    while gap > 1:
+        gap = max(gap * 5 // 11, 1)
+        for k in range(low + gap, high):
+            value, at = values[k], k
+            while at - gap >= low and values[at - gap] > value:
+                values[at] = values[at - gap]
+                at -= gap
+            values[at] = value
 
 
 @njit(cache=True, nogil=True)

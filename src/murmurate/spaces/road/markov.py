@@ -10,6 +10,7 @@ from murmurate.spaces.road.chain import Chain, Path, Points, Roads, Settings
 from murmurate.spaces.road.driven import pick_path, write_part
 from murmurate.spaces.road.index import Buckets, search
 from murmurate.spaces.road.route_table import EXCESS_STEP_S, NO_ROUTE, RouteTable
+from murmurate.spaces.road.routing import twice
 
 BEAM = 1e-6
 """Probability relative to the best candidate of a point below which a candidate is not continued; set by hand."""
@@ -95,8 +96,7 @@ def match_trips(  # noqa: PLR0917
 def _grown(path: Path, wanted: int) -> Path:
     """Return the path with arrays twice as large until the wanted entries fit."""
     while wanted > len(path.link):
-        more = np.empty(len(path.link), dtype=np.int64)
-        path = Path(np.append(path.link, more), np.append(path.part, more), np.append(path.entered_s, np.empty(len(more))))
+        path = Path(twice(path.link), twice(path.part), twice(path.entered_s))
     return path
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from murmurate.core.parameters import positive
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError
-from murmurate.spaces.road.routing import Graph, compiled_workspace, costs_from, graph, reset, settle
+from murmurate.spaces.road.routing import Graph, compiled_workspace, costs_from, graph, reset, settle, twice
 from murmurate.spaces.sphere import METRES_PER_DEGREE
 
 if TYPE_CHECKING:
@@ -247,8 +247,8 @@ def _rows(  # noqa: PLR0917
                 base[u, where] = used_before + used
                 size = n_nodes[row[v], column[v]]
                 while used + size > len(out_cost):
-                    out_cost = np.append(out_cost, np.empty(len(out_cost), dtype=np.uint32))
-                    out_hop = np.append(out_hop, np.empty(len(out_hop), dtype=np.uint8))
+                    out_cost = twice(out_cost)
+                    out_hop = twice(out_hop)
                 out_cost[used : used + size] = NO_ROUTE
                 out_hop[used : used + size] = 255
                 used += size

@@ -128,6 +128,15 @@ compiled_workspace = njit(cache=True)(workspace)
 
 
 @njit(cache=True, nogil=True)
+def twice(values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Return an array of twice the length that begins with the values; numba compiles `np.append` for longer."""
+    grown = np.empty(2 * len(values), values.dtype)
+    for k in range(len(values)):
+        grown[k] = values[k]
+    return grown
+
+
+@njit(cache=True, nogil=True)
 def settle(  # noqa: PLR0917
     g: Graph,
     start: int,
@@ -183,8 +192,8 @@ def settle(  # noqa: PLR0917
                 cost[to], other[to], link_in[to] = new, other[at] + g.other[link], link
                 hop[to] = k - g.offsets[at] if at == start else hop[at]
                 if size == len(heap_cost):
-                    heap_cost = np.append(heap_cost, np.empty(size))
-                    heap_node = np.append(heap_node, np.empty(size, dtype=np.int64))
+                    heap_cost = twice(heap_cost)
+                    heap_node = twice(heap_node)
                 i = size
                 size += 1
                 while i > 0 and heap_cost[(i - 1) // 2] > new:
@@ -216,7 +225,7 @@ def batch_paths(g: Graph, link_from: Integers, starts: Integers, ends: Integers)
             at = ends[p]
             while at != starts[p]:
                 if used == len(out):
-                    out = np.append(out, np.empty(used, dtype=np.int64))
+                    out = twice(out)
                 out[used] = link_in[at]
                 used += 1
                 at = link_from[link_in[at]]
