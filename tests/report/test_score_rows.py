@@ -7,13 +7,13 @@ import math
 import pytest
 
 from murmurate import mechanisms
-from murmurate.core.guarantee import DP, GeoInd, KAnonymity, NoGuarantee, PlausibleDeniability, Unit
-from murmurate.core.score import Score
+from murmurate.core.guarantee import DP, GeoInd, KAnonymity, NoGuarantee, PlausibleDeniability, Unit, short_promise
+from murmurate.core.score import Score, number
 from murmurate.metrics import METRICS
 from murmurate.releases import KINDS, kind_named
-from murmurate.report.score_rows import attacks, families, key_rows, number, row
+from murmurate.report.score_rows import attacks, families, key_rows, row
 from murmurate.report.weaknesses import known_weaknesses, spans
-from murmurate.report.words import FAMILIES, MEANINGS, short_promise
+from murmurate.report.words import FAMILIES, MEANINGS
 
 
 def test_every_metric_has_its_words():

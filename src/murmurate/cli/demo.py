@@ -51,8 +51,8 @@ def _lines_without_terminal(shown: Sequence[str]) -> Iterator[None]:
 
 
 def _print(done: Tour) -> None:
+    from murmurate.core.guarantee import short_promise
     from murmurate.report.compare import score_tables
-    from murmurate.report.words import short_promise
 
     table(
         ("mechanism", "promise", "released"),

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from murmurate.cli.choices import LedgerUrl, SpaceSpec, open_ledger, read_options, takes
-from murmurate.cli.show import table, working
+from murmurate.cli.show import aligned, paragraph, table, working
 
 if TYPE_CHECKING:
     from murmurate.judging.review import Review
     from murmurate.judging.scoring import Evaluation
+    from murmurate.judging.verdict import Verdict
 
 
 @takes(read=read_options)
@@ -42,9 +43,15 @@ def evaluate(
     ] = False,
     metric: Annotated[list[str] | None, typer.Option("--metric", help="Only this metric; may be repeated.")] = None,
     workers: Annotated[int, typer.Option(help="Processes to use.")] = 2,
+    attacks: Annotated[bool, typer.Option("--attacks/--no-attacks", help="Run the quick attacks for the verdict.")] = True,
 ) -> None:
-    """Score a release against its originals; scores and report are internal."""
+    """Judge a release against its originals: a verdict, scores and a report, all internal."""
+    from murmurate.judging.verdict import QUICK_ATTACKS
     from murmurate.report.page import write_report
+
+    def judge(found: Review, result: Evaluation) -> Verdict:
+        quick = [name for name in QUICK_ATTACKS if attacks and name in found.release.kind.attacks]
+        return found.verdict(result, attacked=found.run_attacks(attacks=quick) if attacks else None)
 
     _judge(
         lambda found: found.take_metrics(metrics=metric, workers=workers),
@@ -53,6 +60,7 @@ def evaluate(
         "The report is the public edition, made from the release alone. The scores are internal."
         if public
         else "Both are internal: they were computed from private data.",
+        judge,
         **shared,
     )
 
@@ -93,9 +101,10 @@ def study(
 
 def _judge(
     measure: Callable[[Review], Evaluation],
-    write_page: Callable[[Path, Review, Evaluation], Path],
+    write_page: Callable[..., Path],
     names: tuple[str, str],
     closing: str,
+    judge: Callable[[Review, Evaluation], Verdict] | None = None,
     *,
     folder: Path,
     against: str,
@@ -119,8 +128,12 @@ def _judge(
         release_id = found.release.manifest.release_id
         internal = Internal(book, release_id).make()
         scores, page = json or internal / names[0], html or internal / names[1]
-        write_json(scores, {"release_id": release_id, "note": found.note, **result.to_json()})
-        write_page(page, found, result)
+        verdict = judge(found, result) if judge is not None else None
+        judged = {} if verdict is None else {"verdict": verdict.to_json()}
+        write_json(scores, {"release_id": release_id, "note": found.note, **judged, **result.to_json()})
+        write_page(page, found, result, **({} if verdict is None else {"verdict": verdict}))
+    if verdict is not None:
+        _print_verdict(verdict)
     rows = [
         (
             score.name,
@@ -139,5 +152,21 @@ def _judge(
     typer.echo(f"Scores: {scores}\nReport: {page}\n{closing}")
 
 
+def _print_verdict(verdict: Verdict) -> None:
+    """Print the paragraph, and the scores to read first under each other with what they mean."""
+    from murmurate.judging.verdict import GRADES
+
+    paragraph(verdict.paragraph)
+    typer.echo("")
+    aligned([(line.label, line.value, line.beside, GRADES[line.grade]) for line in verdict.headlines])
+    typer.echo("")
+    for line in verdict.headlines:
+        paragraph(f"{line.label}. {line.meaning}")
+    paragraph(verdict.rules)
+    typer.echo("\nEvery score:")
+
+
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
+    from murmurate.core.score import number
+
+    return "" if value is None else number(value)

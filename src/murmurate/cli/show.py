@@ -17,6 +17,8 @@ from murmurate.errors import InputError, MurmurateError
 
 SHOW_AFTER_S = 1.0
 """Seconds before a progress bar appears; shorter work would make it flicker. Set by hand."""
+PARAGRAPH_WIDTH = 100
+"""Letters of a line of prose. Set by hand."""
 CHARGED = 5
 """The exit code of whatever went wrong after the charge."""
 
@@ -65,10 +67,9 @@ def as_json(values: Any) -> None:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None) -> None:
-    """Print a table; as plain tab-separated lines when nobody looks."""
+    """Print a table; as plain aligned lines when nobody looks."""
     if not sys.stdout.isatty():
-        for row in [columns, *rows]:
-            typer.echo("\t".join(str(cell) for cell in row))
+        aligned([columns, *rows])
         return
     from rich.console import Console
     from rich.table import Table
@@ -77,6 +78,21 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, title: st
     for row in rows:
         drawn.add_row(*(str(cell) for cell in row))
     Console().print(drawn)
+
+
+def aligned(rows: Sequence[Sequence[object]]) -> None:
+    """Print rows with their columns under each other, two spaces apart."""
+    text = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[k]) for row in text) for k in range(len(text[0]))] if text else []
+    for row in text:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def paragraph(text: str) -> None:
+    """Print a paragraph in lines no longer than a terminal is usually wide."""
+    import textwrap
+
+    typer.echo("\n".join(textwrap.wrap(text, PARAGRAPH_WIDTH)))
 
 
 @contextmanager

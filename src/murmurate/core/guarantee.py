@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from murmurate.core.events import Approximate, Event, Pure, event_from_json, event_to_json
 from murmurate.core.parameters import one_of, positive, share, whole
+from murmurate.core.score import number
 from murmurate.errors import ParameterError
 
 UnitName = Literal["point", "trip", "user_day", "user"]
@@ -183,6 +184,22 @@ _KINDS: dict[str, type[Guarantee]] = {kind.kind: kind for kind in (DP, GeoInd, P
 """Guarantee classes by the kind under which manifests and ledgers store them."""
 
 
+def short_promise(guarantee: Guarantee) -> str:
+    """Write the guarantee in one short line, for a table."""
+    unit = {"point": "point", "trip": "trip", "user_day": "person and day", "user": "person"}[guarantee.unit.name]
+    if isinstance(guarantee, DP):
+        delta = f", delta = {guarantee.delta:.2g}" if guarantee.delta else ""
+        return f"differential privacy per {unit}: epsilon = {guarantee.epsilon:.4g}{delta}"
+    if isinstance(guarantee, GeoInd):
+        at = f" ({guarantee.epsilon_per_m * guarantee.radius_m:.4g} at {guarantee.radius_m:g} m)" if guarantee.radius_m else ""
+        return f"geo-indistinguishability per {unit}: epsilon = {guarantee.epsilon_per_m:.4g} per metre{at}"
+    if isinstance(guarantee, PlausibleDeniability):
+        return f"plausible deniability, k = {guarantee.k}: a filter, not differential privacy"
+    if isinstance(guarantee, KAnonymity):
+        return f"k-anonymity, k = {guarantee.k} within {guarantee.radius_m:g} m: not differential privacy"
+    return "no privacy guarantee"
+
+
 def to_json(guarantee: Guarantee) -> dict[str, Any]:
     """Return a guarantee as plain values, kind first."""
     values = asdict(guarantee)
@@ -206,4 +223,4 @@ def from_json(values: dict[str, Any]) -> Guarantee:
 
 
 def _exp(value: float) -> str:
-    return f"{exp(value):.3g}" if value < 50 else "a number too large to mean anything"
+    return number(exp(value)) if value < 50 else "a number too large to mean anything"

@@ -1,4 +1,4 @@
-"""Define the one result type of metrics and attacks."""
+"""Define the one result type of metrics and attacks, and how its numbers are written."""
 
 from __future__ import annotations
 
@@ -35,3 +35,25 @@ class Score:
         return {
             key: None if isinstance(item, float) and not math.isfinite(item) else item for key, item in asdict(self).items()
         }
+
+
+def number(value: float | None, unit: str = "", *, sign: bool = False) -> str:
+    """Write a number people can read, with its unit and three digits; a dash where there is none.
+
+    >>> number(1234.567, "m"), number(0.04567), number(0.0, "%"), number(float("nan"))
+    ('1,235 m', '0.0457', '0 %', '–')
+    >>> number(0.00000123), number(-999.7, "m"), number(12.0, "%", sign=True)
+    ('0.0000012', '-1,000 m', '+12 %')
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "infinite"
+    plus = "+" if sign else ""
+    if abs(value) >= 99.95:
+        text = f"{value:{plus},.0f}"
+    elif abs(value) >= 0.0001 or not value:
+        text = f"{value:{plus}.3g}"
+    else:  # never a power of ten: two digits behind the zeros
+        text = f"{value:{plus}.{1 - math.floor(math.log10(abs(value)))}f}"
+    return f"{text} {unit}".strip()

@@ -22,9 +22,12 @@ from murmurate.core.trips import Trips
 from murmurate.custody.internal import Internal
 from murmurate.errors import InputError
 from murmurate.judging.scoring import Evaluation, run_attacks, take_metrics
+from murmurate.judging.second_sample import second_sample
+from murmurate.judging.verdict import Verdict, verdict
 from murmurate.releases import kind_of_data
 from murmurate.releases.folder import Release, open_release
 from murmurate.releases.kind import Kind
+from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
 
 Released = Release | Trips | Payload | str | Path
@@ -54,6 +57,15 @@ class Review:
     def run_attacks(self, **options: Any) -> Evaluation:
         """Run every attack that this kind of release allows; for `options` see `attack`."""
         return run_attacks(self.release.kind, self.released, self.original, **{"pairing": self.pairing, **options})
+
+    def verdict(self, evaluation: Evaluation, *, attacked: Evaluation | None = None, seed: int = 0) -> Verdict:
+        """Judge the release by its scores (`take_metrics`), by a second real sample, and by `attacked` (`run_attacks`)."""
+        grid = parse(evaluation.grid) if evaluation.grid else None
+        laid = grid if isinstance(grid, Grid) else None
+        second = second_sample(self.release.kind, self.released, self.original, evaluation.scores, grid=laid, seed=seed)
+        return verdict(
+            evaluation, second=second, attacked=attacked, guarantee=self.release.manifest.guarantee, kind=self.release.kind
+        )
 
 
 def review(

@@ -79,6 +79,13 @@ class Kind:
         """Lay a release beside its originals, as the metrics of this kind read them."""
         return Pair(released, original)
 
+    def unprotected(self, trips: Trips, released: Any) -> Any:
+        """Return what a release like `released` would hold if it showed these trips as they are; None where that is not known.
+
+        A verdict compares a release with a second real sample by it. Internal.
+        """
+        return None
+
     def key_scores(self, measured: Container[str]) -> Mapping[str, str]:
         """Return the scores a reader sees first, for a release of which these were measured."""
         return self.headline

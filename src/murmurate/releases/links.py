@@ -28,7 +28,8 @@ class Links(Kind):
         "network_length.lost": "Roads lost, by length",
         "network_length.invented": "Roads invented, by length",
         "network_links.correlation": "Correlation of the traffic of links",
-        "network_links.relative_error": "Error of the busiest links",
+        "network_links.shown": "Shown of the busiest links",
+        "network_links.relative_error": "Error of the busiest links that are shown",
         "network_links.top_100": "Kept of the 100 busiest links",
         "network_hours.profile": "Traffic at other hours",
         "network_connectivity.ratio": "Connectivity (1 is the original)",
@@ -40,6 +41,9 @@ class Links(Kind):
 
     def carried_space(self, folder: Path) -> RoadNetwork | None:
         return LinkFlows.read(folder).network if (folder / GEOPACKAGE).is_file() else None
+
+    def unprotected(self, trips: Trips, released: LinkFlows) -> LinkFlows:
+        return LinkFlows.of_drives(drives_of(trips, released.network), by_day="day" in released.table.columns)
 
     def compare(
         self, released: Any, original: Trips, *, grid: Grid | None = None, pairing: ArrayLike | None = None, seed: int = 0

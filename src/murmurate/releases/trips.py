@@ -41,6 +41,9 @@ class TripsKind(Kind):
     def n_trips(self, data: Trips) -> int:
         return data.n_trips
 
+    def unprotected(self, trips: Trips, released: Any) -> Trips:
+        return trips
+
     def compare(
         self, released: Any, original: Trips, *, grid: Grid | None = None, pairing: ArrayLike | None = None, seed: int = 0
     ) -> Comparable:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from murmurate.core.score import Score
+from murmurate.core.score import Score, number
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.judging.scoring import Evaluation
@@ -19,7 +19,7 @@ from murmurate.report.figures import ORIGINAL
 from murmurate.report.maps import Base, atlas
 from murmurate.report.page import Promise
 from murmurate.report.render import render, write_page
-from murmurate.report.score_rows import BETTER, number, row
+from murmurate.report.score_rows import BETTER, row
 from murmurate.report.traffic_maps import TrafficMap, comparison_maps
 from murmurate.report.view import View
 from murmurate.report.words import KEY_ATTACKS, part_words

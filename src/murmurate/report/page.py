@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from murmurate.core.guarantee import NoGuarantee
+from murmurate.core.guarantee import NoGuarantee, short_promise
 from murmurate.core.score import Score
 from murmurate.judging.review import Review
 from murmurate.judging.scoring import Evaluation
+from murmurate.judging.verdict import GRADES, Verdict
 from murmurate.releases.manifest import Manifest
 from murmurate.report.charts import Chart, score_by_hour
 from murmurate.report.figures import Shown, drawn
@@ -18,7 +19,6 @@ from murmurate.report.maps import Base
 from murmurate.report.render import render, write_page
 from murmurate.report.score_rows import attacks, families, floors, key_rows
 from murmurate.report.weaknesses import known_weaknesses
-from murmurate.report.words import short_promise
 
 NO_FIGURES: Mapping[str, Any] = {"atlas": None, "traffic": None, "lives": None}
 """What the template is given where no figure of the kind fills it."""
@@ -56,11 +56,23 @@ class Promise:
         )
 
 
-def write_report(path: str | Path, review: Review, evaluation: Evaluation, *, public: bool = False, base: Base = None) -> Path:
-    """Write the internal report, or the public one, which is made from the release folder and `base` alone."""
+def write_report(
+    path: str | Path,
+    review: Review,
+    evaluation: Evaluation,
+    *,
+    verdict: Verdict | None = None,
+    public: bool = False,
+    base: Base = None,
+) -> Path:
+    """Write the internal report, or the public one, which is made from the release folder and `base` alone.
+
+    `verdict` (`review.verdict`) leads the internal report; without it, the key scores do.
+    """
     values = _public(review, base) if public else _internal(review, evaluation, base)
     promise = Promise.of(review.release.manifest)
-    return write_page(path, render("report.html.j2", public=public, promise=promise, **values))
+    judged = None if public else verdict
+    return write_page(path, render("report.html.j2", public=public, promise=promise, verdict=judged, grades=GRADES, **values))
 
 
 def write_attack_report(path: str | Path, review: Review, result: Evaluation) -> Path:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from murmurate.core.score import Score
+from murmurate.core.score import Score, number
 from murmurate.releases.kind import Kind
 from murmurate.report.words import FAMILIES, FOLDED, MEANINGS, part_words
 
@@ -65,20 +65,6 @@ class Family:
     groups: tuple[Group, ...]
     folded: bool = False
     """For comparison with others' tables; closed until a reader opens it."""
-
-
-def number(value: float | None, unit: str = "") -> str:
-    """Write a number people can read, with its unit; a dash where there is none.
-
-    >>> number(1234.567, "m"), number(0.04567), number(float("nan"))
-    ('1,235 m', '0.0457', '–')
-    """
-    if value is None or math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "infinite"
-    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return f"{text} {unit}".strip()
 
 
 def families(scores: Iterable[Score]) -> list[Family]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from murmurate.core.guarantee import DP, GeoInd, Guarantee, KAnonymity, PlausibleDeniability
-
 
 @dataclass(frozen=True)
 class Meaning:
@@ -134,22 +132,6 @@ KEY_ATTACKS = {
     "reconstruct.trips.paths": "Trips rebuilt from counts of links",
 }
 """The results of attacks that a comparison shows first; of any other attack it shows the first result."""
-
-
-def short_promise(guarantee: Guarantee) -> str:
-    """Write the guarantee in one short line, for a table."""
-    unit = {"point": "point", "trip": "trip", "user_day": "person and day", "user": "person"}[guarantee.unit.name]
-    if isinstance(guarantee, DP):
-        delta = f", delta = {guarantee.delta:.2g}" if guarantee.delta else ""
-        return f"differential privacy per {unit}: epsilon = {guarantee.epsilon:.4g}{delta}"
-    if isinstance(guarantee, GeoInd):
-        at = f" ({guarantee.epsilon_per_m * guarantee.radius_m:.4g} at {guarantee.radius_m:g} m)" if guarantee.radius_m else ""
-        return f"geo-indistinguishability per {unit}: epsilon = {guarantee.epsilon_per_m:.4g} per metre{at}"
-    if isinstance(guarantee, PlausibleDeniability):
-        return f"plausible deniability, k = {guarantee.k}: a filter, not differential privacy"
-    if isinstance(guarantee, KAnonymity):
-        return f"k-anonymity, k = {guarantee.k} within {guarantee.radius_m:g} m: not differential privacy"
-    return "no privacy guarantee"
 
 
 def part_words(name: str) -> str:
