@@ -76,7 +76,7 @@ def test_runs_with_a_passenger_are_trips():
     assert (removed.points, removed.trips) == (2, -1)
     flags = [True, False, True, True, True, False]
     assert occupied_runs(private.with_columns({"occupied": flags}))[0].offsets.tolist() == [0, 1, 3, 4]
-    for wrong in ([2, 0, 1, 1, 1, 0], ["yes"] * 6, [None, 0, 1, 1, 1, 0]):
+    for wrong in ([2, 0, 1, 1, 1, 0], ["maybe"] * 6, [None, 0, 1, 1, 1, 0]):
         with pytest.raises(InputError, match="occupied"):
             occupied_runs(private.with_columns({"occupied": wrong}))
     with pytest.raises(InputError, match="no column 'free'"):

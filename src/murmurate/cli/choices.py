@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +32,19 @@ TimeFormat = Annotated[
 ]
 Columns = Annotated[list[str] | None, typer.Option("--column", help="canonical=name-in-file; may be repeated.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse duplicates, two places at one time and one-point trips.")]
+SplitGap = Annotated[
+    str | None, typer.Option("--split-gap", help="Raw streams: begin a new trip after a pause longer than this, such as 5min.")
+]
+SplitStay = Annotated[
+    str | None,
+    typer.Option("--split-stay", help="Begin a new trip where somebody stays within 100 m this long, such as 10min."),
+]
+MaxSpeed = Annotated[
+    float | None, typer.Option("--max-speed", help="Leave out points reached at this many km/h or more, such as 200.")
+]
+Occupied = Annotated[
+    str | None, typer.Option("--occupied", help="Column that is 1 with a passenger: each occupied run is a trip.")
+]
 Override = Annotated[
     bool, typer.Option("--override-overlap", help="A population of its own although its people overlap another's; recorded.")
 ]
@@ -73,6 +87,35 @@ def read_options(
         "strict": strict or None,
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def clean_options(
+    *,
+    split_gap: SplitGap = None,
+    split_stay: SplitStay = None,
+    max_speed: MaxSpeed = None,
+    occupied: Occupied = None,
+) -> dict[str, Any]:
+    """Return the settings of cleaning that the flags give."""
+    given = {
+        "max_speed_kmh": max_speed,
+        "occupied": occupied,
+        "split_gap_s": None if split_gap is None else seconds("--split-gap", split_gap),
+        "split_stay_s": None if split_stay is None else seconds("--split-stay", split_stay),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def seconds(flag: str, text: str) -> float:
+    """Read a length of time as people write it.
+
+    >>> seconds("--split-gap", "5min"), seconds("--split-gap", "300")
+    (300.0, 300.0)
+    """
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(s|sec|min|m|h)?\s*", text)
+    if found is None:
+        raise ParameterError(f"{flag} takes seconds, or a time such as 5min or 1h; got {text!r}.")
+    return float(found[1]) * {"m": 60, "h": 3600}.get((found[2] or "s")[0], 1)
 
 
 def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -117,13 +117,17 @@ def _judge(
 ) -> None:
     """Measure a release beside its originals, write the scores and the page (by default beside the ledger), print them."""
     from murmurate.custody.internal import Internal
-    from murmurate.ingest.read import read as read_private
+    from murmurate.custody.sources import open_again
     from murmurate.judging.review import review, write_json
+    from murmurate.releases.manifest import read_manifest
     from murmurate.spaces import parse
 
     with working(), open_ledger(ledger) as book:
         place = parse(space) if space else None
-        found = review(folder, read_private(against, **read), ledger=book, force=force, space=place)
+        manifest = read_manifest(folder)
+        record = Internal(book, manifest.model_of or manifest.release_id)
+        private = open_again(against, manifest, record, read=read, force=force)
+        found = review(folder, private, ledger=book, force=force, space=place)
         result = measure(found)
         release_id = found.release.manifest.release_id
         internal = Internal(book, release_id).make()

@@ -18,6 +18,7 @@ from murmurate.cli.choices import (
     Settings,
     SpaceSpec,
     Workers,
+    clean_options,
     open_ledger,
     read_options,
     takes,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from murmurate.releases.folder import Release
 
 
-@takes(read=read_options)
+@takes(read=read_options, clean=clean_options)
 def recipe_options(
     what: Annotated[str, typer.Argument(metavar="MECHANISM|RECIPE.toml", help="A mechanism's name, or a recipe file.")],
     source: Annotated[str | None, typer.Option("--in", help="The file, folder or pattern to read.")] = None,
@@ -55,6 +56,7 @@ def recipe_options(
     ] = False,
     *,
     read: dict[str, Any],
+    clean: dict[str, Any],
 ) -> Recipe:
     """Return the recipe that the options of `release` and `fit` give."""
     return gather(
@@ -62,6 +64,7 @@ def recipe_options(
         settings=settings,
         space=space,
         read=read,
+        clean=clean,
         source=source,
         out=str(out) if out else None,
         ledger=ledger,

@@ -35,6 +35,8 @@ class Identity:
 
     fingerprint: str
     uids: tuple[str, ...]
+    made_with: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """Options it was read with (`read`) and settings it was cleaned with (`clean`), so that judging reads it the same way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +208,17 @@ class Trips:
         """Return the same points with columns added or replaced, in the order of the points; `space` gives cells a meaning."""
         series = [pl.Series(name, values) for name, values in columns.items()]
         return Trips(self.table.with_columns(series), space or self.space, self.time_zone)
+
+    def with_source(self, source: Identity) -> Trips:
+        """Return the same trips as those of this file."""
+        return Trips._trusted(
+            self.table,
+            space=self.space,
+            time_zone=self.time_zone,
+            source=source,
+            offsets=self.offsets,
+            user_offsets=self.user_offsets,
+        )
 
     def partitions(self, points: int) -> Iterator[Trips]:
         """Yield parts of whole people, about `points` points each."""

@@ -5,21 +5,22 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from murmurate.core.ledger import Ledger
 from murmurate.core.mechanism import Mechanism
 from murmurate.core.parameters import public_parameters
 from murmurate.core.trips import Identity
-from murmurate.custody.internal import Internal
+from murmurate.custody.internal import Internal, Private
 from murmurate.errors import InputError, MurmurateError
 
 
 @contextmanager
 def charged(
     mechanism: Mechanism,
-    identity: Identity,
+    private: Private,
     ledger: Ledger,
-    facts: dict[str, str],
+    facts: dict[str, Any],
     *,
     population: str | None,
     override_overlap: bool,
@@ -31,13 +32,14 @@ def charged(
 
     `facts` are recorded beside the parameters. `resume` is the release id of an interrupted fit, which is not charged again.
     """
+    identity = private.identity
     internal = Internal(ledger, resume or secrets.token_hex(8))
     parameters = {**public_parameters(mechanism), **facts}
     if resume is not None:
         _check_resumable(mechanism, identity, ledger, parameters, internal, seeded=seeded)
     else:
         name = ledger.population_of(identity, population=population, create=True, override_overlap=override_overlap)
-        internal.note_source(identity.fingerprint)
+        internal.note_source(private)
         try:
             for declared in getattr(mechanism, "declared_public", ()):
                 ledger.refuse_as_public(declared)

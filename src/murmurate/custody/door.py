@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -55,6 +55,7 @@ def release(
     keep_ids: bool = False,
     accept_no_guarantee: bool = False,
     keep_pairing: bool = True,
+    declared: Sequence[str] = (),
     rng: noise.Randomness | None = None,
     workers: int | engine.Engine = 1,
 ) -> Release:
@@ -65,20 +66,22 @@ def release(
     unless its people largely belong to another one and `override_overlap` is not given. `link` says which trips share a
     pseudonym: none, those of a day or of a user. `keep_ids` keeps uid and tid, for studies. `accept_no_guarantee` lets a
     mechanism without a guarantee run. `keep_pairing` keeps, beside the ledger, which released trip came from which original:
-    pairwise scores need it. `rng` is seeded for tests and demos only. `workers` is a number of processes or an engine.
+    pairwise scores need it. `declared` are sentences about what was looked up in the data and declared public; they are
+    published with the release. `rng` is seeded for tests and demos only. `workers` is a number of processes or an engine.
     """
     folder = _folder(out)
     rng = rng or noise.secure()
     running = engine.engine(workers)
     guarantee = _checked(mechanism, private, link)
     facts = {"link": link, "ids": "kept" if keep_ids else "pseudonyms"}
+    made = _made_with(private, declared)
     with (
         new_folder(folder) as temporary,
         charged(
             mechanism,
-            private.identity,
+            private,
             ledger,
-            facts,
+            facts | made,
             population=population,
             override_overlap=override_overlap,
             accept_no_guarantee=accept_no_guarantee,
@@ -105,7 +108,7 @@ def release(
             if pairing is not None:
                 pairing.close()
         kind = getattr(payload, "kind", "trips")
-        manifest = _sealed(temporary, mechanism, private, ledger, internal, kind=kind, seeded=rng.seeded, **facts)
+        manifest = _sealed(temporary, mechanism, private, ledger, internal, kind=kind, seeded=rng.seeded, **facts, **made)
     return _finished(ledger, folder, manifest, mechanism)
 
 
@@ -119,6 +122,7 @@ def fit(
     override_overlap: bool = False,
     accept_no_guarantee: bool = False,
     resume: str | None = None,
+    declared: Sequence[str] = (),
     rng: noise.Randomness | None = None,
     workers: int | engine.Engine = 1,
 ) -> Release:
@@ -136,13 +140,14 @@ def fit(
     rng = rng or noise.secure()
     running = engine.engine(workers)
     guarantee = _checked(mechanism, private, "none")
+    made = _made_with(private, declared)
     with (
         new_folder(folder) as temporary,
         charged(
             mechanism,
-            private.identity,
+            private,
             ledger,
-            {"kind": "model"},
+            {"kind": "model"} | made,
             population=population,
             override_overlap=override_overlap,
             accept_no_guarantee=accept_no_guarantee,
@@ -158,10 +163,10 @@ def fit(
         else:
             model = fitted_whole(mechanism, guarantee, private, rng, internal)
         model.save(temporary / MODEL)
-        manifest = _sealed(temporary, mechanism, private, ledger, internal, kind="model", seeded=rng.seeded)
-    made = _finished(ledger, folder, manifest, mechanism)
+        manifest = _sealed(temporary, mechanism, private, ledger, internal, kind="model", seeded=rng.seeded, **made)
+    written = _finished(ledger, folder, manifest, mechanism)
     internal.forget_unfinished()
-    return made
+    return written
 
 
 def sample(
@@ -199,6 +204,8 @@ def sample(
                 parameters={**fitted.manifest.parameters, "n_out": n_out},
                 guarantee=fitted.manifest.guarantee,
                 statement=fitted.manifest.statement,
+                cleaning=fitted.manifest.cleaning,
+                declared=fitted.manifest.declared,
                 time_zone=fitted.manifest.time_zone,
                 seeded=fitted.manifest.seeded or rng.seeded,
                 demo=fitted.manifest.demo,
@@ -245,10 +252,17 @@ def _checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
     return guarantee
 
 
+def _made_with(private: Private, declared: Sequence[str]) -> dict[str, Any]:
+    """Return how trips were made and what was declared public, for the ledger and the manifest; only what there is."""
+    facts = {"cleaning": dict(private.identity.made_with.get("clean", {})), "declared": list(declared)}
+    return {name: value for name, value in facts.items() if value}
+
+
 def _sealed(
     temporary: Path, mechanism: Mechanism, private: Private, ledger: Ledger, internal: Internal, **facts: Any
 ) -> Manifest:
     """Write the statement and the manifest of what a charged mechanism made."""
+    facts["declared"] = tuple(facts.get("declared", ()))
     manifest = Manifest(
         release_id=internal.release_id,
         mechanism=mechanism.name,

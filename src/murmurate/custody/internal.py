@@ -8,18 +8,33 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any, Protocol
 
 import polars as pl
 
 from murmurate.core.ledger import Ledger
 from murmurate.core.pseudonyms import Named
+from murmurate.core.trips import Identity
 
 PAIRING = "pairing.parquet"
 """File that says which original each released trip came from."""
 SOURCE = "source.json"
-"""File that holds the fingerprint of the private file."""
+"""File that holds the fingerprint of the private file, and how it was read and cleaned."""
 UNFINISHED = "unfinished_fit"
 """Folder of what an interrupted fit has drawn."""
+
+
+class Private(Protocol):
+    """What is noted about private trips, in memory or in parts."""
+
+    @property
+    def identity(self) -> Identity: ...
+
+    @property
+    def time_zone(self) -> str: ...
+
+    @property
+    def n_points(self) -> int: ...
 
 
 class Internal:
@@ -34,19 +49,31 @@ class Internal:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self.folder
 
-    def note_source(self, fingerprint: str) -> None:
-        """Remember the file a release comes from."""
-        (self.make() / SOURCE).write_text(json.dumps({"fingerprint": fingerprint}) + "\n", encoding="utf-8")
+    def note_source(self, private: Private) -> None:
+        """Remember the file a release comes from, how it was read and cleaned, and how many points that gave."""
+        made_with = private.identity.made_with
+        values = {
+            "fingerprint": private.identity.fingerprint,
+            "time_zone": private.time_zone,
+            "n_points": private.n_points,
+            "read": made_with.get("read", {}),
+            "clean": made_with.get("clean", {}),
+        }
+        (self.make() / SOURCE).write_text(json.dumps(values, default=str) + "\n", encoding="utf-8")
 
     def drop(self) -> None:
         """Forget a release that was refused."""
         (self.folder / SOURCE).unlink(missing_ok=True)
         self.folder.rmdir()
 
+    def made_from(self) -> dict[str, Any]:
+        """Return what `note_source` wrote; nothing where it is not known."""
+        path = self.folder / SOURCE
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+
     def source(self) -> str | None:
         """Return the fingerprint of the file the release came from, where it is known."""
-        path = self.folder / SOURCE
-        return str(json.loads(path.read_text(encoding="utf-8"))["fingerprint"]) if path.is_file() else None
+        return self.made_from().get("fingerprint")
 
     def pairing(self) -> pl.DataFrame | None:
         """Return uid, tid, original_uid, original_tid of every released trip, where that was kept."""

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+import json
+import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from murmurate.core.parameters import closest, whole
-from murmurate.errors import InputError, ParameterError
+from murmurate.errors import Fault, InputError, ParameterError
+from murmurate.ingest.cleaning import Cleaning
 
 KEYS = {"in": "source", "set": "parameters"} | {
     name: name
-    for name in ("mechanism", "out", "ledger", "population", "limit", "link", "keep_ids", "accept_no_guarantee", "read")
+    for name in (
+        "mechanism",
+        "out",
+        "ledger",
+        "population",
+        "limit",
+        "link",
+        "keep_ids",
+        "accept_no_guarantee",
+        "declared",
+        "read",
+        "clean",
+    )
 }
 """What a recipe file may hold, and the field of `Recipe` that each key fills."""
-READ_KEYS = ("layout", "time_zone", "local_zone", "time_format", "columns", "strict")
+READ_KEYS = (
+    "layout",
+    "time_zone",
+    "local_zone",
+    "time_format",
+    "time_unit",
+    "columns",
+    "strict",
+    "encoding",
+)
 """What its section [read] may hold: options of `murmurate.read`."""
+CLEAN_KEYS = tuple(item.name for item in fields(Cleaning))
+"""What its section [clean] may hold: settings of `murmurate.ingest.cleaning`."""
 DEFAULT_INTERVAL_S = 60.0
 """Seconds between points that `advice` assumes where `interval_s` is not set. Set by hand."""
 
@@ -35,8 +61,11 @@ class Recipe:
     link: str = "none"
     keep_ids: bool = False
     accept_no_guarantee: bool = False
+    declared: Sequence[str] = ()
+    """What was looked up in the data and declared public; published with the release."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     read: Mapping[str, Any] = field(default_factory=dict)
+    clean: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_recipe(path: Path) -> Recipe:
@@ -47,18 +76,52 @@ def read_recipe(path: Path) -> Recipe:
         raise InputError(f"{path} does not exist.") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path} is not a recipe that can be read: {error}.") from None
-    for keys, known, where in ((values, KEYS, ""), (values.get("read", {}), READ_KEYS, " under [read]")):
-        unknown = [key for key in keys if key not in known]
-        if unknown:
-            raise InputError(
-                f"{path} has unknown keys{where}: {', '.join(unknown)}.{closest(unknown[0], known)}",
-                remedy=f"known keys{where} are {', '.join(known)}",
-            )
+    faults = [*_key_faults(values), *_type_faults(values)]
     if "mechanism" not in values:
-        raise InputError(f"{path} names no mechanism.", remedy='add a line such as mechanism = "geoind"')
+        faults.append('it names no mechanism; add a line such as mechanism = "flock"')
+    if faults:
+        raise InputError([Fault(fault, file=str(path)) for fault in faults])
     if "limit" in values:
         values["limit"] = str(values["limit"])
     return Recipe(**{KEYS[key]: value for key, value in values.items()})
+
+
+def _key_faults(values: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for every key that is not known, with the nearest that is."""
+    faults = []
+    for section, known in (("", KEYS), ("read", READ_KEYS), ("clean", CLEAN_KEYS)):
+        found = values.get(section, {}) if section else values
+        where = f" under [{section}]" if section else ""
+        if not isinstance(found, Mapping):
+            faults.append(f"[{section}] must be a section of its own, not {found!r:.40}")
+            continue
+        unknown = [key for key in found if key not in known]
+        if unknown:
+            hint = closest(unknown[0], known)
+            faults.append(f"unknown keys{where}: {', '.join(unknown)}.{hint} Known keys{where} are {', '.join(known)}")
+    return faults
+
+
+def _type_faults(values: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for every value of a kind that its key cannot have."""
+    words = ("mechanism", "in", "out", "ledger", "population", "link")
+    faults = [
+        f"{key} must be text in quotes, not {values[key]!r:.40}" for key in words if not isinstance(values.get(key, ""), str)
+    ]
+    flags = [key for key in ("keep_ids", "accept_no_guarantee") if not isinstance(values.get(key, False), bool)]
+    faults += [f"{key} must be true or false, not {values[key]!r:.40}" for key in flags]
+    if not isinstance(values.get("set", {}), Mapping):
+        faults.append(f"[set] must be a section of its own, not {values['set']!r:.40}")
+    declared = values.get("declared", [])
+    if not isinstance(declared, list) or not all(isinstance(sentence, str) for sentence in declared):
+        faults.append(f"declared must be a list of sentences, not {declared!r:.40}")
+    clean = values.get("clean", {})
+    if isinstance(clean, Mapping) and all(key in CLEAN_KEYS for key in clean):
+        try:
+            Cleaning.of(clean)
+        except ParameterError as error:
+            faults.append(f"under [clean]: {error}")
+    return faults
 
 
 def gather(
@@ -67,13 +130,15 @@ def gather(
     settings: Sequence[str] | None = None,
     space: str | None = None,
     read: Mapping[str, Any] | None = None,
+    clean: Mapping[str, Any] | None = None,
     **flags: Any,
 ) -> Recipe:
     """Return the recipe of a file or of a bare mechanism, with the flags put over it."""
     base = read_recipe(Path(what)) if what.endswith(".toml") else Recipe(mechanism=what)
     parameters = {**base.parameters, **parse_settings(settings or []), **({"space": space} if space else {})}
     said = {name: value for name, value in flags.items() if value}
-    return replace(base, **said, parameters=parameters, read={**base.read, **(read or {})})
+    opening = {**base.read, **(read or {})}
+    return replace(base, **said, parameters=parameters, read=opening, clean={**base.clean, **(clean or {})})
 
 
 def build_mechanism(recipe: Recipe) -> tuple[Any, int | None]:
@@ -138,19 +203,46 @@ def to_toml(recipe: Recipe, parameters: Mapping[str, Any]) -> str:
     lines += [f"{key} = {_toml(getattr(recipe, key))}" for key in ("link", "keep_ids", "accept_no_guarantee")]
     lines += ["", "[set]"]
     lines += [f"{name} = {_toml(value)}" if value is not None else f"# {name} = none" for name, value in parameters.items()]
-    if recipe.read:
-        lines += ["", "[read]", *(f"{name} = {_toml(value)}" for name, value in recipe.read.items())]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_sections(recipe)]) + "\n"
+
+
+def commented(recipe: Recipe, reasons: Sequence[str]) -> str:
+    """Write a recipe that runs as it is, with the reasons as comments and only what is set."""
+    lines = ["# A recipe for `murmurate release`. Run it with: murmurate release THIS_FILE --out DIR", "#"]
+    for reason in reasons:
+        lines += textwrap.wrap(reason, 118, initial_indent="# - ", subsequent_indent="#   ")
+    lines += ["", f"mechanism = {_toml(recipe.mechanism)}"]
+    lines.append(f"in = {_toml(recipe.source)}" if recipe.source else '# in = "the file to read"')
+    if recipe.limit:
+        lines.append(
+            f"limit = {_toml(recipe.limit)}  # the most that may ever be spent on these people: kind:unit:epsilon[:delta]"
+        )
+    if recipe.declared:
+        lines.append("# Looked up in the data and declared public by you; published with the release:")
+        lines += ["declared = [", *(f"    {_toml(sentence)}," for sentence in recipe.declared), "]"]
+    lines += ["", "[set]", *(f"{name} = {_toml(value)}" for name, value in recipe.parameters.items())]
+    return "\n".join([*lines, *_sections(recipe)]) + "\n"
+
+
+def _sections(recipe: Recipe) -> list[str]:
+    lines: list[str] = []
+    for title, values in (("read", recipe.read), ("clean", recipe.clean)):
+        if values:
+            lines += ["", f"[{title}]", *(f"{_key(name)} = {_toml(value)}" for name, value in values.items())]
+    return lines
+
+
+def _key(name: str) -> str:
+    return name if name.replace("_", "").replace("-", "").isalnum() and name.isascii() else _toml(name)
 
 
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(name)} = {_toml(item)}" for name, item in value.items()) + " }"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
     return repr(value)

@@ -11,13 +11,12 @@ from murmurate.asking.rounds import is_measured
 from murmurate.core.ledger import Ledger
 from murmurate.core.ledger.store import work_folder
 from murmurate.core.pseudonyms import link_word
-from murmurate.core.trips import Trips
 from murmurate.custody import door
 from murmurate.custody.limits import Ask, population_for
 from murmurate.custody.recipes import Recipe, build_mechanism
+from murmurate.custody.sources import Opened, open_in_parts, open_private
 from murmurate.errors import ParameterError
-from murmurate.ingest.read import read
-from murmurate.ingest.stream import Partitions, scan, worth_streaming
+from murmurate.ingest.stream import worth_streaming
 from murmurate.releases.folder import Release, check_free
 
 
@@ -53,6 +52,7 @@ class Prepared:
             "out": self.target,
             "population": population_for(ledger, identity, self.recipe, guarantee, ask=ask, override_overlap=override_overlap),
             "accept_no_guarantee": self.recipe.accept_no_guarantee,
+            "declared": self.recipe.declared,
             "rng": _randomness(self.seed),
             "workers": self.running,
         }
@@ -64,14 +64,14 @@ def prepare(recipe: Recipe, running: engine.Engine) -> Prepared:
     target = Path(_given("--out", recipe.out))
     check_free(target)
     source = _given("--in", recipe.source)
-    private: Trips | Partitions
+    private: Opened
     if (mechanism.local or is_measured(mechanism)) and worth_streaming(source, **recipe.read):
         # while this process reads, the others import what they need
         running.start(type(mechanism).__module__, "murmurate.asking.rounds", "murmurate.ingest.stream")
         beside = None if recipe.ledger == "demo" else work_folder(recipe.ledger)
-        private = scan(source, workers=running.workers, work_dir=beside, **recipe.read)
+        private = open_in_parts(source, running, read=recipe.read, clean=recipe.clean, work_dir=beside)
     else:
-        private = read(source, **recipe.read)
+        private = open_private(source, read=recipe.read, clean=recipe.clean)
     return Prepared(recipe, mechanism, seed, private, target, running)
 
 

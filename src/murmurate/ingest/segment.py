@@ -8,17 +8,21 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
+from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.core.parameters import one_of, positive, whole
-from murmurate.core.space import Integers
+from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.ingest.calendars import holidays_between
 from murmurate.ingest.pipeline import Removed, difference
+from murmurate.spaces.sphere import step_m
 
 MONDAY_TO_FRIDAY = (0, 1, 2, 3, 4)
 """Weekdays that `keep_days` keeps unless given others; 0 is Monday."""
+_FLAGS = {"0": False, "1": True, "false": False, "true": True, "f": False, "t": True, "no": False, "yes": True}
+"""How files write whether a taxi has a passenger."""
 
 
 def split_gaps(trips: Trips, *, max_gap_s: float = 300.0) -> tuple[Trips, Removed]:
@@ -26,6 +30,19 @@ def split_gaps(trips: Trips, *, max_gap_s: float = 300.0) -> tuple[Trips, Remove
     after = _long_pause(trips, max_gap_s)
     split = trips if not after.any() else _numbered(trips, after | _first_points(trips), np.ones(trips.n_points, dtype=bool))
     return split, difference("split_gaps", trips, split, f"split at pauses over {max_gap_s:g} s")
+
+
+def split_stays(trips: Trips, *, min_stay_s: float = 600.0, stay_m: float = 100.0) -> tuple[Trips, Removed]:
+    """End a trip where somebody stays for `min_stay_s` or longer within `stay_m` of the first point of the stay.
+
+    The trip ends with the first point of the stay, the next begins with its last; points between them are left out. If there
+    is any stay, trips are numbered anew, in order.
+    """
+    positive("min_stay_s", min_stay_s)
+    positive("stay_m", stay_m)
+    keep, begins = _stays(trips.offsets, trips.time_us, trips.lat, trips.lng, min_stay_s * 1e6, stay_m)
+    split = trips if not (begins & ~_first_points(trips)).any() else _numbered(trips, begins, keep)
+    return split, difference("split_stays", trips, split, f"split at stays of {min_stay_s:g} s or more within {stay_m:g} m")
 
 
 def drop_gappy(trips: Trips, *, max_gap_s: float = 300.0) -> tuple[Trips, Removed]:
@@ -39,6 +56,9 @@ def occupied_runs(trips: Trips, *, column: str = "occupied") -> tuple[Trips, Rem
     if column not in trips.columns:
         raise InputError(f"there is no column {column!r}; these trips have {', '.join(trips.columns)}.")
     flag = trips.table[column]
+    if flag.dtype == pl.String:
+        known = flag.str.strip_chars().str.to_lowercase().replace_strict(_FLAGS, default=None, return_dtype=pl.Boolean)
+        flag = flag if known.null_count() else known
     if flag.null_count() or not (flag.dtype == pl.Boolean or (flag.dtype.is_numeric() and flag.is_in([0, 1]).all())):
         raise InputError(f"column {column!r} must hold only 0 and 1, or true and false; it is of type {flag.dtype}.")
     occupied = flag.cast(pl.Boolean).to_numpy()
@@ -115,9 +135,42 @@ def _first_points(trips: Trips) -> NDArray[np.bool_]:
 
 
 def _numbered(trips: Trips, begins: NDArray[np.bool_], keep: NDArray[np.bool_]) -> Trips:
-    """Return the points to keep, with a new integer `tid` from each beginning on."""
-    table = trips.table.with_columns(pl.Series("tid", np.cumsum(begins) - 1)).filter(pl.Series(keep))
+    """Return the points to keep, with a new integer `tid` from each beginning on; each person's trips count from 0.
+
+    Counting on from one person to the next would let one person's trips change the names of another's, and by them which
+    trips are read of that other person.
+    """
+    number = np.cumsum(begins)
+    first = trips.offsets[trips.user_offsets[:-1]]
+    before: Integers = number[first] - begins[first]
+    points = np.diff(trips.offsets[trips.user_offsets])
+    names = np.subtract(number, np.repeat(before, points) + 1)
+    table = trips.table.with_columns(pl.Series("tid", names)).filter(pl.Series(keep))
     return Trips(table, trips.space, trips.time_zone)
+
+
+@njit(cache=True, nogil=True)
+def _stays(  # noqa: PLR0917
+    offsets: Integers, time_us: Integers, lat: Floats, lng: Floats, min_stay_us: float, stay_m: float
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which points stay, and at which a trip begins."""
+    keep = np.ones(len(lat), np.bool_)
+    begins = np.zeros(len(lat), np.bool_)
+    for trip in range(len(offsets) - 1):
+        end = offsets[trip + 1]
+        begins[offsets[trip]] = True
+        i = offsets[trip]
+        while i < end:
+            j = i
+            while j + 1 < end and step_m(lat[i], lng[i], lat[j + 1], lng[j + 1]) <= stay_m:
+                j += 1
+            if j > i and time_us[j] - time_us[i] >= min_stay_us:
+                keep[i + 1 : j] = False
+                begins[j] = True
+                i = j
+            else:
+                i += 1
+    return keep, begins
 
 
 def _holiday_numbers(days: Integers, holidays: str | Collection[date]) -> Integers:

@@ -27,6 +27,7 @@ from murmurate.judging.verdict import Verdict, verdict
 from murmurate.releases import kind_of_data
 from murmurate.releases.folder import Release, open_release
 from murmurate.releases.kind import Kind
+from murmurate.releases.manifest import Manifest
 from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
 
@@ -93,6 +94,8 @@ def review(
             f"{private.identity.fingerprint[:16]}...",
             remedy="give the file it came from, or --force to compare with this one all the same.",
         )
+    if not force:
+        _refuse_otherwise_made(made.manifest, private, internal.made_from() if internal is not None else {})
     note = "Whether this is the file the release came from could not be checked: no ledger that knows it."
     if ledger is not None and source is not None:
         ledger.log_rehearsal(ledger.debit(release_id).population, "review", {"release_id": made.manifest.release_id})
@@ -171,6 +174,23 @@ def _opened(
         return kind_of_data(release), release, None
     found = review(release, against, ledger=ledger, force=force, space=space)
     return found.release.kind, found.released, found.pairing
+
+
+def _refuse_otherwise_made(manifest: Manifest, private: Trips, record: Mapping[str, Any]) -> None:
+    """Refuse originals that were cut into trips, or whose hours are counted, in another way than those of the release."""
+    differ = []
+    if private.has_time and private.time_zone != manifest.time_zone:
+        differ.append(f"the release counts hours in {manifest.time_zone}, these trips in {private.time_zone}")
+    known = record.get("n_points")
+    if known is not None and known != private.n_points:
+        how = f" with {manifest.cleaning}" if manifest.cleaning else ""
+        differ.append(f"the release was made from {known:,} points{how}, these are {private.n_points:,}")
+    if differ:
+        raise InputError(
+            f"these originals are not as they were when the release was made: {'; '.join(differ)}.",
+            remedy="read and clean the file as for the release (murmurate.custody.sources.open_again does), or force the "
+            "comparison: force=True, --force.",
+        )
 
 
 def _positions(released: Trips, original: Trips, pairs: pl.DataFrame | None, kept: bool) -> Integers | None:

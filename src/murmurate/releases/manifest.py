@@ -38,6 +38,10 @@ class Manifest:
     parameters: dict[str, Any]
     guarantee: Guarantee
     statement: tuple[str, ...]
+    cleaning: dict[str, Any] = field(default_factory=dict)
+    """How private points were cleaned and split into trips: settings of `murmurate.ingest.cleaning`."""
+    declared: tuple[str, ...] = ()
+    """What the publisher declared public although it was looked up in the data, such as a rounded extent."""
     time_zone: str = "UTC"
     """Where hours of the day are counted; `datetime` itself is UTC."""
     link: str = "none"
@@ -61,6 +65,7 @@ class Manifest:
         values = asdict(self)
         values["guarantee"] = to_json(self.guarantee)
         values["statement"] = list(self.statement)
+        values["declared"] = list(self.declared)
         return {"format": values.pop("format"), **values}
 
     def text(self) -> str:
@@ -86,6 +91,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         values["guarantee"] = from_json(values["guarantee"])
         values["statement"] = tuple(values["statement"])
+        values["declared"] = tuple(values.get("declared", ()))
         values["files"] = dict(values["files"])
         return Manifest(**values)
     except (KeyError, TypeError, AttributeError, ValueError, MurmurateError) as error:
@@ -114,6 +120,11 @@ def statement_text(manifest: Manifest) -> str:
     for title, sentences in (("What it rests on", guarantee.assumptions), ("What to know", manifest.statement)):
         if sentences:
             lines.append(f"## {title}\n\n" + "\n".join(f"- {sentence}" for sentence in sentences) + "\n")
+    if manifest.cleaning:
+        lines.append("## How trips were made\n\n" + "\n".join(f"- {sentence}" for sentence in _cleaned(manifest)) + "\n")
+    if manifest.declared:
+        said = "\n".join(f"- {sentence}" for sentence in manifest.declared)
+        lines.append(f"## Declared public by the publisher\n\n{said}\n")
     linked = {
         "none": "Identifiers are random and differ for every trip: trips of one person cannot be joined by them.",
         "day": "Identifiers are random; the trips of one person on one day share one.",
@@ -123,6 +134,17 @@ def statement_text(manifest: Manifest) -> str:
         lines.append(f"## Identifiers\n\n{linked[manifest.link]}\n")
     lines.append("## Parameters\n\n" + "\n".join(f"- `{name}` = {value}" for name, value in manifest.parameters.items()) + "\n")
     return "\n".join(lines)
+
+
+def _cleaned(manifest: Manifest) -> list[str]:
+    """Say how points were cleaned; a manifest of another version may hold settings that are not known here."""
+    from murmurate.ingest.cleaning import Cleaning
+
+    try:
+        cleaning = Cleaning.of(manifest.cleaning)
+    except (MurmurateError, TypeError):
+        return [f"`{name}` = {value}" for name, value in manifest.cleaning.items()]
+    return cleaning.words() if cleaning else []
 
 
 def hash_file(path: Path) -> str:

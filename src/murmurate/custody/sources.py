@@ -1,0 +1,60 @@
+"""Open private files as a recipe says: read, cleaned, and with a note of both, so that judging opens them the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from murmurate import engine
+from murmurate.core.trips import Trips
+from murmurate.custody.internal import Internal
+from murmurate.errors import InputError
+from murmurate.ingest.cleaning import CleanedPartitions, Cleaning, described
+from murmurate.ingest.read import read as read_trips
+from murmurate.ingest.stream import Partitions, scan
+from murmurate.releases.manifest import Manifest
+
+Opened = Trips | Partitions | CleanedPartitions
+"""Private trips, in memory or in parts."""
+
+
+def open_private(source: Any, *, read: Mapping[str, Any] | None = None, clean: Mapping[str, Any] | None = None) -> Trips:
+    """Read a file into memory, and clean it; the identity of the trips notes how."""
+    cleaning = Cleaning.of(clean or {})
+    trips = read_trips(source, **(read or {}))
+    identity = described(trips.identity, read or {}, cleaning.settings() if cleaning else {})
+    return (cleaning.apply(trips)[0] if cleaning else trips).with_source(identity)
+
+
+def open_in_parts(
+    source: str,
+    running: engine.Engine,
+    *,
+    read: Mapping[str, Any],
+    clean: Mapping[str, Any],
+    work_dir: str | Path | None,
+) -> Partitions | CleanedPartitions:
+    """Read a file in parts of whole people, which are cleaned as they are loaded."""
+    cleaning = Cleaning.of(clean)
+    carry = (cleaning.occupied,) if cleaning and cleaning.occupied else ()
+    parts = scan(source, workers=running.workers, work_dir=work_dir, carry=carry, **read)
+    parts.identity = described(parts.identity, read, cleaning.settings() if cleaning else {})
+    return CleanedPartitions(parts, cleaning) if cleaning else parts
+
+
+def open_again(source: str, manifest: Manifest, internal: Internal, *, read: Mapping[str, Any], force: bool = False) -> Trips:
+    """Open the file of a release as the release was made: with its record beside the ledger, and what its manifest says.
+
+    `read` are options given now. Hours are counted as in the release and trips are cut as in the release; options that say
+    otherwise are refused unless `force` is given.
+    """
+    known = internal.made_from()
+    options = {**known.get("read", {}), **read}
+    zone = read.get("local_zone", manifest.time_zone)
+    if zone != manifest.time_zone and not force:
+        raise InputError(
+            f"the release counts hours in {manifest.time_zone}, not in {zone}.",
+            "Leave out --local-zone: the release's own record is used. --force compares all the same.",
+        )
+    return open_private(source, read={**options, "local_zone": zone}, clean=manifest.cleaning)
