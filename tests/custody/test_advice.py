@@ -5,7 +5,8 @@ import tomllib
 import pytest
 
 from murmurate.core.accounting import compose
-from murmurate.custody.advice import PROTECT, TOTAL_EPSILON, advise
+from murmurate.custody.advice import PROTECT, advise
+from murmurate.custody.choosing import TOTAL_EPSILON
 from murmurate.custody.limits import parse_limit
 from murmurate.custody.recipes import build_mechanism, read_recipe
 from murmurate.errors import ParameterError
