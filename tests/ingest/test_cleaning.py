@@ -1,5 +1,6 @@
 """Cleaning as settings: the same trips in memory and in parts, each person by themselves."""
 
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -7,6 +8,7 @@ import polars as pl
 import pytest
 
 from murmurate.core.trips import Trips
+from murmurate.custody.recipes import CLEAN_KEYS
 from murmurate.errors import InputError, ParameterError
 from murmurate.ingest.cleaning import CleanedPartitions, Cleaning
 from murmurate.ingest.read import read
@@ -73,6 +75,7 @@ def test_settings_come_back_and_unknown_ones_are_refused():
     settings = {"split_gap_s": 300, "max_speed_kmh": 200.0}
     assert Cleaning.of(settings).settings() == {**settings, "stay_m": 100.0, "min_points": 2}
     assert Cleaning.of({}) is None
+    assert tuple(item.name for item in fields(Cleaning)) == CLEAN_KEYS
     with pytest.raises(ParameterError, match="Did you mean 'split_gap_s'"):
         Cleaning.of({"split_gap": 300})
     for wrong in ({"split_gap_s": 0}, {"max_speed_kmh": "fast"}, {"occupied": ""}, {"min_points": 0}):

@@ -6,13 +6,12 @@ import json
 import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from murmurate.core.parameters import closest, whole
 from murmurate.errors import Fault, InputError, ParameterError
-from murmurate.ingest.cleaning import Cleaning
 
 KEYS = {"in": "source", "set": "parameters"} | {
     name: name
@@ -42,7 +41,7 @@ READ_KEYS = (
     "encoding",
 )
 """What its section [read] may hold: options of `murmurate.read`."""
-CLEAN_KEYS = tuple(item.name for item in fields(Cleaning))
+CLEAN_KEYS = ("max_speed_kmh", "occupied", "split_gap_s", "split_stay_s", "stay_m", "min_points")
 """What its section [clean] may hold: settings of `murmurate.ingest.cleaning`."""
 DEFAULT_INTERVAL_S = 60.0
 """Seconds between points that `advice` assumes where `interval_s` is not set. Set by hand."""
@@ -117,6 +116,8 @@ def _type_faults(values: Mapping[str, Any]) -> list[str]:
         faults.append(f"declared must be a list of sentences, not {declared!r:.40}")
     clean = values.get("clean", {})
     if isinstance(clean, Mapping) and all(key in CLEAN_KEYS for key in clean):
+        from murmurate.ingest.cleaning import Cleaning
+
         try:
             Cleaning.of(clean)
         except ParameterError as error:
