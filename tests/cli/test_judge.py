@@ -65,6 +65,31 @@ def test_files_go_where_they_are_asked_to(run, released):
     assert json.loads((released / "a.json").read_text())["scores"] and (released / "a.html").is_file()
 
 
+def test_a_base_map_is_drawn_or_refused_before_anything_is_measured(run, released):
+    lat, lng = (pl.read_parquet(released / "trips.parquet")[name].mean() for name in ("lat", "lng"))
+    line = {"type": "LineString", "coordinates": [[lng - 1, lat], [lng + 1, lat]]}
+    (released / "base.geojson").write_text(json.dumps({"features": [{"properties": {}, "geometry": line}]}))
+    code, _, err = run(*judge(released, "evaluate", "--metric", "visits", "--base", released / "base.geojson"))
+    (inside,) = (released / "l.sqlite.internal").iterdir()
+    assert code == 0 and 'class="coast"' in (inside / "report.html").read_text(), err
+    (released / "base.txt").write_text("no map")
+    code, out, err = run(*judge(released, "evaluate", "--base", released / "base.txt"))
+    assert code == 2 and not out and err.count("is not a base map") == 1
+
+
+def test_the_verdict_comes_first_and_stands_in_the_json(run, released):
+    code, out, err = run(*judge(released, "evaluate", *FEW))
+    assert code == 0, err
+    assert out.startswith(("Good for", "Not as good")) and out.index("of attempts") < out.index("Every score") < out.index("visits.jsd")
+    (inside,) = (released / "l.sqlite.internal").iterdir()
+    judged = json.loads((inside / "evaluation.json").read_text())["verdict"]
+    assert judged["attacked"] and judged["broken"] and judged["paragraph"] in (inside / "report.html").read_text()
+    rows = [line for line in out.splitlines() if "a second sample" in line and "  " in line]
+    assert len({line.index("a second sample") for line in rows}) == 1, "columns stand under each other"
+    code, out, _ = run(*judge(released, "evaluate", "--metric", "visits", "--no-attacks"))
+    assert code == 0 and "No attack was run" in " ".join(out.split())
+
+
 def test_the_public_edition_is_apart(run, released):
     code, out, _ = run(*judge(released, "evaluate", "--metric", "visits", "--public"))
     (inside,) = (released / "l.sqlite.internal").iterdir()

@@ -146,16 +146,16 @@ def test_the_ground_draws_a_street_once_and_only_inside():
         road_class=[1, 1, 5],
     )
     water = {"water": [(np.array([60.0, 60.01, 60.01]), np.array([24.0, 24.0, 24.01]))]}
-    layers = ground(VIEW, BaseMap(network, water), GRID)
+    layers = ground(VIEW, BaseMap(network, water), GRID).layers
     assert [layer.kind for layer in layers] == ["water", "road road1"]
     assert layers[1].d.count("M") == 1 and layers[0].d.endswith("z")
     assert [layer.above for layer in layers] == [False, True]
 
 
 def test_without_roads_the_cells_have_edges():
-    (edges,) = ground(VIEW, None, GRID)
+    (edges,) = ground(VIEW, None, GRID).layers
     assert edges.kind == "edge" and edges.d.count("M") == GRID.rows + GRID.columns + 2
-    assert ground(VIEW, None, Grid(60.0, 24.0, 60.04, 24.08, 10.0)) == []
+    assert ground(VIEW, None, Grid(60.0, 24.0, 60.04, 24.08, 10.0)).layers == ()
 
 
 def test_an_atlas_without_an_original_shows_no_change():

@@ -44,18 +44,29 @@ def evaluate(
     metric: Annotated[list[str] | None, typer.Option("--metric", help="Only this metric; may be repeated.")] = None,
     workers: Annotated[int, typer.Option(help="Processes to use.")] = 2,
     attacks: Annotated[bool, typer.Option("--attacks/--no-attacks", help="Run the quick attacks for the verdict.")] = True,
+    base: Annotated[
+        Path | None, typer.Option("--base", help="Map to draw on: an OpenStreetMap extract, GeoJSON or GeoPackage.")
+    ] = None,
 ) -> None:
     """Judge a release against its originals: a verdict, scores and a report, all internal."""
     from murmurate.judging.verdict import QUICK_ATTACKS
+    from murmurate.report.base_file import read_base, refuse_elsewhere
     from murmurate.report.page import write_report
+
+    below = read_base(base) if base is not None else None
+
+    def measure(found: Review) -> Evaluation:
+        if below is not None and base is not None:
+            refuse_elsewhere(below, found.release, base)
+        return found.take_metrics(metrics=metric, workers=workers)
 
     def judge(found: Review, result: Evaluation) -> Verdict:
         quick = [name for name in QUICK_ATTACKS if attacks and name in found.release.kind.attacks]
         return found.verdict(result, attacked=found.run_attacks(attacks=quick) if attacks else None)
 
     _judge(
-        lambda found: found.take_metrics(metrics=metric, workers=workers),
-        partial(write_report, public=public),
+        measure,
+        partial(write_report, public=public, base=below),
         ("evaluation.json", "report-public.html" if public else "report.html"),
         "The report is the public edition, made from the release alone. The scores are internal."
         if public

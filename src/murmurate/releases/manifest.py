@@ -22,6 +22,8 @@ FORMAT = 1
 """Version of the manifest's schema."""
 FILE = "manifest.json"
 """File of the manifest in a release folder."""
+SECURE = "secure stream"
+"""Words of an assumption that does not hold for seeded releases."""
 STATEMENT = "statement.md"
 """File of the statement that people read."""
 
@@ -67,6 +69,14 @@ class Manifest:
         values["statement"] = list(self.statement)
         values["declared"] = list(self.declared)
         return {"format": values.pop("format"), **values}
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """Return the assumptions of the promise; a seeded release cannot claim that its noise was secure."""
+        said = self.guarantee.assumptions
+        if not self.seeded:
+            return said
+        return (*(sentence for sentence in said if SECURE not in sentence), "nobody knows the seed that its noise came from")
 
     def text(self) -> str:
         return json.dumps(self.to_json(), indent=2, sort_keys=False, allow_nan=False) + "\n"
@@ -117,7 +127,7 @@ def statement_text(manifest: Manifest) -> str:
         lines.append(f"Read of each unit ({guarantee.unit.words()}): {' and '.join(bounds)}.\n")
     if isinstance(guarantee, GeoInd):
         lines.append(f"Distances are {guarantee.metric}.\n")
-    for title, sentences in (("What it rests on", guarantee.assumptions), ("What to know", manifest.statement)):
+    for title, sentences in (("What it rests on", manifest.rests_on), ("What to know", manifest.statement)):
         if sentences:
             lines.append(f"## {title}\n\n" + "\n".join(f"- {sentence}" for sentence in sentences) + "\n")
     if manifest.cleaning:

@@ -23,7 +23,7 @@ from murmurate.report.density import (
 )
 from murmurate.report.flow_map import CLASSES as FLOW_CLASSES
 from murmurate.report.flow_map import Arcs, flow_arcs, flow_breaks, strongest_flows, zone_grid
-from murmurate.report.ground import BaseMap, Layer, ground
+from murmurate.report.ground import BaseMap, Ground, ground
 from murmurate.report.view import View, lines
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
@@ -74,7 +74,7 @@ class Atlas:
     """Hold every map of a page."""
 
     view: View
-    ground: tuple[Layer, ...]
+    ground: Ground
     scale: tuple[int, str]
     density: tuple[Panel, ...]
     density_legend: Legend
@@ -102,7 +102,7 @@ def atlas(
     flow_scale = flow_breaks(list(flows.values()))
     return Atlas(
         view=view,
-        ground=tuple(ground(view, base, shown)),
+        ground=ground(view, base, shown),
         scale=view.scale_bar(),
         density=tuple(
             Panel(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from murmurate.core.space import Floats
 from murmurate.report.breaks import Breaks, shared_breaks
 from murmurate.report.charts import Chart, hour_shares
-from murmurate.report.ground import BaseMap, Layer, ground, link_shapes
+from murmurate.report.ground import BaseMap, Ground, ground, link_shapes
 from murmurate.report.view import View, lines
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
@@ -63,7 +63,7 @@ class TrafficAtlas:
     """Hold every picture of a network release, on one window and one scale of traffic."""
 
     view: View
-    ground: tuple[Layer, ...]
+    ground: Ground
     scale: tuple[int, str]
     traffic: tuple[TrafficMap, ...]
     legend: tuple[tuple[str, str], ...]
@@ -85,7 +85,7 @@ def traffic_atlas(
     shares = {role: _percent(flows.by_hour.sum(axis=1)) for role, flows in ends.items()}
     return TrafficAtlas(
         view=view,
-        ground=tuple(ground(view, base if base is not None else network, None)),
+        ground=ground(view, base if base is not None else network, None),
         scale=view.scale_bar(),
         traffic=tuple(
             _traffic(title, flows, shown[title], breaks, view) for title, flows in sides.items() if flows is not None

@@ -30,6 +30,8 @@ def _bullets(page: str) -> list[str]:
     bullets: list[str] = []
     for line in section.splitlines():
         text = line.strip()
+        if text.startswith(("|", "```")):  # a table or a block of code is not a sentence
+            continue
         if text.startswith("- ") and not line.startswith("  "):
             bullets.append(text[2:])
         elif text and bullets and not text.startswith("#"):

@@ -24,6 +24,15 @@ Rows = list[tuple[dict[str, str], Any]]
 
 def read_lines(file: Path, *, default_class: int | None = None, crs: str | None = None) -> RoadNetwork:
     """Read lines: those that name their nodes (`from_node`, `to_node`) are links, others are cut where they share a vertex."""
+    rows, found_crs = read_features(file)
+    linked = all("from_node" in tags and "to_node" in tags for tags, _ in rows)
+    lines = _lines(rows, crs or found_crs, file)
+    streets = _links(lines) if linked else cut_at_junctions(lines)
+    return build(streets, source=str(file), default_class=default_class)
+
+
+def read_features(file: Path) -> tuple[Rows, str | None]:
+    """Read attributes and geometry of every feature of a file, and the name of its coordinate system where it says so."""
     import shapely
 
     name = file.name.lower()
@@ -43,10 +52,7 @@ def read_lines(file: Path, *, default_class: int | None = None, crs: str | None 
         ) from None
     if not rows:
         raise InputError(f"{file}: holds no features.")
-    linked = all("from_node" in tags and "to_node" in tags for tags, _ in rows)
-    lines = _lines(rows, crs or found_crs, file)
-    streets = _links(lines) if linked else cut_at_junctions(lines)
-    return build(streets, source=str(file), default_class=default_class)
+    return rows, found_crs
 
 
 def _lines(rows: Rows, crs: str | None, file: Path) -> Iterator[Way]:
