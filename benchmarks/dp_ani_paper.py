@@ -1,6 +1,7 @@
 """DP-ANI's figures on San Francisco taxis, beside OD-successive and road_counts, and the attack on each of them.
 
     python benchmarks/dp_ani_paper.py [--network osm|tiger] [--hours 6] [--out FOLDER]
+    python benchmarks/dp_ani_paper.py --ranges [--network osm|tiger] [--hours 3] [--seeds 3]     smallest range tested, scanned
 
 Figures 4 and 6 to 8 (network length, ends moved, Wasserstein distances of counts and classes) are means over single hours of
 single days; figure 5 is the first of them as maps; figure 3 is the number of trips by hour. road_counts runs on all 21 days.
@@ -40,6 +41,8 @@ from murmurate.spaces.road.routing import routes
 FILES = {"osm": "sf_osm2026_central_drive.graphml.gz", "tiger": "sf_tiger2017_roads.graphml.gz"}
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 RULES = ("adaptive", "fix", "max")
+INITIAL_M = (10.0, 25.0, 50.0, 75.0, 100.0, 150.0)
+"""Smallest ranges that are scanned; the paper names z_init and gives no value."""
 PAPER = "paper: adaptive within 10 % (195.2 of 194.6 miles), OD-successive .71, 76 % of ends moved at epsilon .1"
 
 
@@ -108,6 +111,28 @@ def as_published(network, hours: list[Trips]):
         1.0: mean([scores(found, drives, flows) for found, ((_, drives), flows) in zip(noisy, pairs, strict=True)])
     }
     return table, maps
+
+
+def initial_ranges(network, hours: list[Trips], seeds: int) -> list[dict]:
+    """Length and ends moved by the smallest range tested, epsilon tied to that of the noise; means over hours and seeds."""
+    rows = []
+    plain = [LinkFlows.of_drives(drives_of(part, network)).length_km for part in hours]
+    for initial_m in INITIAL_M:
+        for epsilon in (0.1, 1.0, 10.0):
+            for rule in RULES:
+                mechanism = DPANI(epsilon=epsilon, space=network, initial_m=initial_m, radius_rule=rule)
+                done = [
+                    (mechanism.perturb(part, seeded(1_000 * seed + number)), length)
+                    for seed in range(seeds if rule == "adaptive" else 1)
+                    for number, (part, length) in enumerate(zip(hours, plain, strict=True))
+                ]
+                moved = [one.moved for one, _ in done]
+                ratio = [LinkFlows.of_drives(one.drives).length_km / length for one, length in done]
+                rows.append({"initial_m": initial_m, "epsilon": epsilon, "rule": rule, "runs": len(done),
+                             "moved": float(np.mean(moved)), "moved_se": float(np.std(moved) / len(moved) ** 0.5),
+                             "length": float(np.mean(ratio))})  # fmt: skip
+                print(rows[-1], flush=True)
+    return rows
 
 
 def pooled_days(trips: Trips, network, days: int) -> list[str]:
@@ -258,6 +283,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--network", choices=list(FILES), default="osm")
     parser.add_argument("--hours", type=int, default=6, help="single hours that figures are means of")
+    parser.add_argument("--ranges", action="store_true", help="scan the smallest range tested, and nothing else")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds of --ranges")
     parser.add_argument("--out", type=Path, help="folder for the page of figures (internal: it shows private data)")
     given = parser.parse_args()
     folder = Path(os.environ.get("MURMURATE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
@@ -266,6 +293,9 @@ def main() -> None:
     n_trips = np.mean([part.n_trips for part in hours])
     print(f"{given.network}: {network.n_links:,} links; {len(hours)} hours of {n_trips:.0f} trips")
     print(PAPER)
+    if given.ranges:
+        initial_ranges(network, hours, given.seeds)
+        return
     table, maps = as_published(network, hours)
     tables = {}
     columns = ["network_length.ratio", "network_ends.moved", "network_ends.distance", "network_ends.single_shown",

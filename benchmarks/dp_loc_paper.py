@@ -97,14 +97,17 @@ def with_hours(released: Trips, original: Trips) -> Trips:
 def scores(original: Trips, released: Trips, grid: Grid) -> dict:
     comparison = compare(released, original, grid=grid)
     size, flows = measure("trip_size", comparison), measure("od_emd", comparison)
-    found = {score.name: score.value for score in measure("patterns", comparison)}
+    found = {score.name: score for name in ("patterns", "cell_sets") for score in measure(name, comparison)}
     return {
         "jsd": size[0].value,
+        "jsd_root": size[1].value,
         "emd_m": flows[0].value,
         "emd_floor_m": flows[1].value,
-        "jsd_by_hour": {score.name[-2:]: round(score.value, 4) for score in size[1:]},
+        "jsd_by_hour": {score.name[-2:]: round(score.value, 4) for score in size[2:]},
         "emd_by_hour_m": {score.name[-2:]: round(score.value) for score in flows[2:]},
-        "patterns_percent": {k: 100 * found[f"patterns.true_positives_{k}"] for k in (10, 20, 50, 100)},
+        "patterns_percent": {k: 100 * found[f"patterns.true_positives_{k}"].value for k in (10, 20, 50, 100)},
+        "cell_sets_percent": {k: 100 * found[f"cell_sets.true_positives_{k}"].value for k in (10, 20, 50, 100)},
+        "cell_sets": found["cell_sets.true_positives_100"].n,
         "mean_cells": [float(np.diff(side.offsets).mean()) for side in (original, released)],
     }
 

@@ -6,13 +6,18 @@ import itertools
 from collections import Counter
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from murmurate.core.trips import Trips
+from murmurate.metrics import measure
+from murmurate.metrics.cell_sets import frequent_sets
 from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import merge_repeats
 from murmurate.metrics.patterns import mine, number_keys, rank, top_patterns
+from murmurate.spaces.grid import Grid
 
 
 def strings(lines):
@@ -96,3 +101,29 @@ def test_scores_by_definition(original, noise, shortest, by_trip):
         error = np.mean([abs(one[pattern] - other[pattern]) / one[pattern] for pattern in known])
         assert scores[f"patterns.support_error_{k}"] == pytest.approx(error)
     assert missed > 0
+
+
+def test_sets_of_cells_are_counted_whatever_their_order():
+    """Four trips by hand: 1 and 2 in either order in three of them, 3 in two, 1 with 3 in one."""
+    cells, offsets = np.array([1, 2, 2, 1, 1, 2, 3, 3]), np.array([0, 2, 4, 7, 8])
+    assert frequent_sets(cells, offsets, min_support=0.5, most=10) == [(1,), (2,), (1, 2), (3,)]
+    assert frequent_sets(cells, offsets, min_support=0.75, most=10) == [(1,), (2,), (1, 2)]
+    assert frequent_sets(cells, offsets, min_support=0.25, most=5) == [(1,), (2,), (1, 2), (3,), (1, 3)]
+
+
+def test_sets_of_cells_are_divided_by_the_number_there_is():
+    """Originals 1-2 three times and 3-4 once; the release has 1-2 and 3-5: all three sets of half the trips are found."""
+    grid = Grid(0.0, 0.0, 0.1, 0.1, 1000.0)
+
+    def trips(*strings):
+        cells = np.concatenate(strings)
+        sizes = [len(string) for string in strings]
+        lat, lng = grid.centre(cells)
+        tid = np.repeat(np.arange(len(strings)), sizes)
+        return Trips(pl.DataFrame({"uid": tid.astype(str), "tid": tid.astype(str), "lat": lat, "lng": lng}))
+
+    comparison = compare(trips([1, 2], [1, 2], [3, 5]), trips([1, 2], [2, 1], [1, 2], [3, 4]), grid=grid)
+    scores = {score.name: (score.value, score.n) for score in measure("cell_sets", comparison, min_support=0.5)}
+    assert scores["cell_sets.true_positives_10"] == (1.0, 3)
+    worse = compare(trips([1, 7], [1, 8], [2, 5]), trips([1, 2], [2, 1], [1, 2], [3, 4]), grid=grid)
+    assert measure("cell_sets", worse, min_support=0.5)[0].value == pytest.approx(1 / 3)

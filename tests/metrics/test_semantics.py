@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,12 +16,15 @@ from murmurate.metrics.semantics import (
     allocation_divergence,
     beside,
     pair_similarities,
+    stationary_similarity,
     time_allocation,
     top_coverage,
     visit_divergence,
     visit_relative_error,
 )
 from murmurate.papers.plausible.baselines import uniform_iid
+from murmurate.profiles.aggregate import Aggregate
+from murmurate.spaces.grid import Grid
 from plausible_days import GRID, made_days, trips_of
 
 NAMES = [name for name in METRICS if name.startswith("day_")]
@@ -96,3 +101,16 @@ def test_without_whole_days_nothing_is_measured(days):
     with pytest.raises(NotMeasurable, match="whole days"):
         measure("day_visits", compare(few, trips_of(days), grid=GRID))
     assert "day_semantics" in evaluate(few, few, grid=GRID, metrics=["day_semantics"]).skipped
+
+
+def test_stationary_similarity_by_hand():
+    """Two places far apart. One model leaves both with probability 1/2, the other leaves the first three times as often."""
+    grid = Grid(60.0, 24.0, 60.01, 24.02, 1000)
+
+    def model(steps):
+        made = Aggregate.of(np.zeros((1, 4), dtype=np.int32), grid, 2)
+        return replace(made, steps=np.array(steps))
+
+    even, skewed = model([[0.5, 0.5], [0.5, 0.5]]), model([[0.4, 0.6], [0.2, 0.8]])
+    # the second rests at (1/4, 3/4): flows .25 * .6 and .75 * .2 balance
+    assert stationary_similarity(even, skewed) == pytest.approx(0.75)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from murmurate.core.guarantee import NoGuarantee, PlausibleDeniability
-from murmurate.errors import InputError
+from murmurate.errors import InputError, ParameterError
 from murmurate.mechanisms.plausible import Plausible
 from murmurate.noise import seeded
 from murmurate.papers.plausible.baselines import aggregate_iid, uniform_iid, walk_aggregate, walk_user
@@ -160,3 +160,24 @@ def test_baselines(learned):
     assert own.shape == (24, 4, 72)
     for person in range(24):
         assert set(own[person].ravel().tolist()) <= set(learned.seeds[person].tolist())
+
+
+@pytest.mark.parametrize("changes", [{"distance": "emd", "delta_s": 0.3}, {"graph": "moves"}])
+def test_the_other_readings_run_and_their_tests_hold(changes):
+    chosen = settings(n_out=30, **changes)
+    found = learn(published_days(), chosen, seeded(1))
+    pool = fill_pool(found, chosen, seeded(2))
+    assert len(pool.place) == 30
+    for fake, seed in zip(pool.place, pool.seed, strict=True):
+        assert not set(fake.tolist()) & set(found.seeds[seed].tolist())
+
+
+def test_the_mapping_by_moves_makes_other_classes(learned):
+    by_moves = learn(published_days(), settings(graph="moves"), seeded(1))
+    assert not np.array_equal(by_moves.graph.weight, learned.graph.weight)
+
+
+@pytest.mark.parametrize("changes", [{"distance": "euclid"}, {"graph": "places"}])
+def test_unknown_readings_are_refused(changes):
+    with pytest.raises(ParameterError):
+        settings(**changes)

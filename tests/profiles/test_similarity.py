@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from murmurate.errors import InputError
 from murmurate.profiles.mapping import STARTS, assign, gains, search
 from murmurate.profiles.mobility import joined, profiles_of, profiles_of_rows
-from murmurate.profiles.similarity import geographic, semantic_visits
+from murmurate.profiles.similarity import geographic, geographic_emd, semantic_visits, transport_cost
 from plausible_days import made_days
 
 PERIODS = 3
@@ -172,3 +172,27 @@ def test_nobody_has_no_profile():
         profiles_of(made_days(2, 1).take(np.zeros(2, dtype=bool)))
     with pytest.raises(InputError, match="same places"):
         joined(profiles(days(2)), profiles_of(made_days(2, 1)))
+
+
+def test_earth_mover_similarity_with_unit_distances_is_the_closed_form():
+    made = profiles(days(6, seed=4))
+    pairs = np.array([(u, v) for u in range(6) for v in range(6)])
+    assert geographic_emd(made, made, pairs, 1.0 - np.eye(PLACES)) == pytest.approx(geographic(made, made).ravel(), abs=1e-9)
+
+
+def test_earth_mover_similarity_by_hand():
+    """One period. From place 0, u goes to 1 and 2 alike (1 km apart), v always to 1; elsewhere u has steps v has not."""
+    place = np.array([[0, 1, 0, 2, 0], [0, 1, 0, 1, 0]], dtype=np.int32)
+    made = profiles_of_rows(place, np.arange(3), 3, periods=1)
+    metres = np.array([[0.0, 2000.0, 2000.0], [2000.0, 0.0, 1000.0], [2000.0, 1000.0, 0.0]])
+    # half of u's steps leave 0: mean 500 m; a quarter leaves 1, as v does; a quarter leaves 2, where v never is: 2,000 m
+    found = geographic_emd(made, made, np.array([[0, 1], [0, 0]]), metres)
+    assert found == pytest.approx([1 - (0.5 * 500 + 0.25 * 0 + 0.25 * 2000) / 2000, 1.0])
+
+
+def test_transport_is_the_cheapest_plan():
+    """Two onto two by hand: crossing costs 1 + 1, staying 3 + 3."""
+    half = np.array([0.5, 0.5])
+    assert transport_cost(half, half, np.array([[3.0, 1.0], [1.0, 3.0]])) == pytest.approx(1.0)
+    with pytest.raises(InputError, match="lie apart"):
+        geographic_emd(profiles(days(2)), profiles(days(2)), np.array([[0, 1]]), np.zeros((PLACES, PLACES)))

@@ -80,6 +80,7 @@ METRICS: Registry[Metric] = Registry(
         "patterns": _metric("patterns:patterns"),
         "patterns_with_single": _metric("patterns:patterns_with_single"),
         "patterns_by_trip": _metric("patterns:patterns_by_trip"),
+        "cell_sets": _metric("cell_sets:cell_sets"),
         "adatrace_query": _metric("adatrace:adatrace_query"),
         "adatrace_kendall": _metric("adatrace:adatrace_kendall"),
         "adatrace_patterns": _metric("adatrace:adatrace_patterns"),

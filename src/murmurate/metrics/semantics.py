@@ -174,6 +174,26 @@ def visit_similarity(one: Aggregate, two: Aggregate) -> float:
     return float(np.minimum(shares(one.visited), shares(two.visited)).sum())
 
 
+def stationary_similarity(one: Aggregate, two: Aggregate) -> float:
+    """Return the overlap of the stationary distributions of both models' smoothed moves, by place.
+
+    >>> from murmurate.profiles.aggregate import Aggregate
+    >>> from murmurate.spaces.grid import Grid
+    >>> days = np.array([[0, 0, 1, 1], [1, 1, 0, 0]], dtype=np.int32)
+    >>> model = Aggregate.of(days, Grid(60.1, 24.8, 60.11, 24.82, 1000), 2)
+    >>> round(stationary_similarity(model, model), 6)
+    1.0
+    """
+    return float(np.minimum(_stationary(one.steps), _stationary(two.steps)).sum())
+
+
+def _stationary(steps: Floats) -> Floats:
+    """Return the distribution that a step leaves as it is; smoothing makes it unique."""
+    n = len(steps)
+    balance = np.vstack([(steps.T - np.eye(n))[:-1], np.ones(n)])  # one balance equation follows from the others
+    return np.linalg.solve(balance, np.r_[np.zeros(n - 1), 1.0])
+
+
 def pair_similarities(place: Places, n_places: int) -> Floats:
     """Return the semantic similarity of all ordered pairs of different days."""
     profiles = profiles_of_rows(place, np.arange(len(place) + 1), n_places)

@@ -78,7 +78,10 @@ def centroid_displacement(comparison: Comparison) -> list[Score]:
 
 
 def trip_size(comparison: Comparison) -> list[Score]:
-    """Measure the Jensen-Shannon divergence (base 2) of the cells per trip, hour by hour, and its mean."""
+    """Measure the Jensen-Shannon divergence (base 2) of the cells per trip, hour by hour, and its mean.
+
+    `trip_size.distance` is the mean of its square roots, which many libraries return under the same name.
+    """
     sizes = [side.cells_per_trip for side in comparison.sides]
     hours = [side.hour for side in comparison.sides]
     top = int(max(size.max() for size in sizes)) + 1
@@ -93,7 +96,16 @@ def trip_size(comparison: Comparison) -> list[Score]:
         n = min(len(part) for part in chosen)
         by_hour.append(Score(name=f"trip_size.hour_{hour:02d}", value=value, better="lower", family=FAMILY, n=n))
     values = np.array([score.value for score in by_hour])
-    return [mean_score("trip_size", values, family=FAMILY, note="mean over the hours with trips"), *by_hour]
+    return [
+        mean_score("trip_size", values, family=FAMILY, note="divergence, mean over the hours with trips"),
+        mean_score(
+            "trip_size.distance",
+            np.sqrt(values),
+            family=FAMILY,
+            note="Jensen-Shannon distance, the square root of the divergence (scipy's jensenshannon); mean over the hours",
+        ),
+        *by_hour,
+    ]
 
 
 def _distributions(comparison: Comparison, name: str, measure: Callable[[Side], Floats], unit: str) -> list[Score]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from murmurate.core.space import Floats
+from murmurate.core.space import Floats, Integers
+from murmurate.errors import InputError
 from murmurate.profiles.mobility import Profiles
 
 
@@ -67,3 +68,63 @@ def semantic_visits(one: Profiles, two: Profiles) -> Floats:
                 total += one.period_share[u, period] * common
             out[u, v] = total
     return out
+
+
+def geographic_emd(one: Profiles, two: Profiles, pairs: Integers, metres: Floats) -> Floats:
+    """Return eq. (5) for each row (u, v) of `pairs`: 1 - the expected earth mover's distance of u's and v's next places.
+
+    `metres` is [place, place]; its largest entry makes a similarity of 0. Where v is never at a place and time of u, nothing
+    is known of v's next place and the distance counts as the largest.
+    """
+    widest = float(metres.max())
+    if widest <= 0:
+        raise InputError("earth mover's similarity needs at least two places that lie apart.")
+    return np.array([1 - _expected_distance(_rows(one, u), _rows(two, v), metres) / widest for u, v in pairs.tolist()])
+
+
+Row = tuple[float, Integers, Floats]
+"""Weight of a place and pair of periods, the next places, and their probabilities."""
+
+
+def _rows(profiles: Profiles, person: int) -> dict[tuple[int, int], Row]:
+    """Return a person's rows by (place, pair of periods)."""
+    pairs = profiles.periods**2
+    own = profiles.place[profiles.place_at[person] : profiles.place_at[person + 1]]
+    found: dict[tuple[int, int], Row] = {}
+    for row in range(profiles.row_at[person], profiles.row_at[person + 1]):
+        entries = slice(profiles.entry_at[row], profiles.entry_at[row + 1])
+        local, key = divmod(int(profiles.row_key[row]), pairs)
+        found[int(own[local]), key] = profiles.row_weight[row], own[profiles.entry_to[entries]], profiles.entry[entries]
+    return found
+
+
+def _expected_distance(mine: dict[tuple[int, int], Row], its: dict[tuple[int, int], Row], metres: Floats) -> float:
+    widest, total = float(metres.max()), 0.0
+    for key, (weight, to, chance) in mine.items():
+        if key in its:
+            _, other_to, other_chance = its[key]
+            total += weight * transport_cost(chance, other_chance, metres[np.ix_(to, other_to)])
+        else:
+            total += weight * widest
+    return total
+
+
+def transport_cost(supply: Floats, demand: Floats, cost: Floats) -> float:
+    """Return the least mean cost of moving one distribution onto another (earth mover's or Mallows distance).
+
+    >>> transport_cost(np.array([0.5, 0.5]), np.array([1.0]), np.array([[0.0], [10.0]]))
+    5.0
+    """
+    from scipy.optimize import linprog
+
+    n, m = cost.shape
+    if n == 1 or m == 1:  # only one plan
+        return float(np.sum(np.outer(supply, demand) * cost))
+    plan = np.arange(n * m).reshape(n, m)
+    sums = np.zeros((n + m, n * m))
+    for k in range(n):
+        sums[k, plan[k]] = 1
+    for k in range(m):
+        sums[n + k, plan[:, k]] = 1
+    found = linprog(cost.ravel(), A_eq=sums[:-1], b_eq=np.r_[supply, demand][:-1], method="highs")  # the last sum follows
+    return float(found.fun)

@@ -61,6 +61,7 @@ MEANINGS: dict[str, Meaning] = {
     "patterns_by_trip": Meaning(
         "Frequent routes, counted by trips", "Are the routes that most trips use still found?", _ALL + "; support_error 0"
     ),
+    "cell_sets": Meaning("Places visited together", "Are the sets of places that many trips visit still found?", _ALL),
     "adatrace_query": Meaning("AdaTrace: query error", "By how much are counts in circles off?", "0 is exact"),
     "adatrace_kendall": Meaning("AdaTrace: order of places", "Is the order of popularity kept?", "1 is the same order"),
     "adatrace_patterns": Meaning("AdaTrace: patterns", "Are frequent routes still found?", "f1 1; support_error 0"),
@@ -107,6 +108,7 @@ PARTS = {
     "kl_by_popularity": "difference by rank (Kullback-Leibler)",
     "points_jsd": "difference of all points (Jensen-Shannon)",
     "departures_jsd": "difference of departures (Jensen-Shannon)",
+    "distance": "as a distance (square root of the divergence)",
     "floor": "floor: a second sample of the originals",
     "rmse": "typical error of a flow",
     "smape": "mean relative error",

@@ -36,6 +36,12 @@ VARIANTS = ("own", "own-seeded", "own-tested", "as_published")
 MERGES = ("run", "boundary", "none")
 """as_published: modes in which places persist past a change of class, the default first."""
 
+DISTANCES = ("hamming", "emd")
+"""as_published: distances between next places in the geographic similarity, the default first."""
+
+GRAPHS = ("visits", "moves")
+"""as_published: what places of two people are mapped by, the default first."""
+
 MOST_CELLS = 200_000
 """Most cells of a grid, set by hand: statistics of a finer one would be noise, and take time in proportion."""
 
@@ -94,6 +100,10 @@ class Plausible:
     """as_published: the largest factor by which transitions are perturbed in decoding."""
     merge: str = "run"
     """as_published: how places persist: run, boundary or none."""
+    distance: str = "hamming"
+    """as_published: distance of the geographic similarity: hamming (eq. 7) or emd, in metres (eq. 5)."""
+    graph: str = "visits"
+    """as_published: what places of two people are mapped onto each other by: visits (eq. 10) or moves too (eq. 11)."""
     places: int = 400
     """as_published: the most visited cells that are kept; the others join the nearest of them."""
     classes: int = 20
@@ -126,6 +136,8 @@ class Plausible:
         whole("classes", self.classes, at_least=0, at_most=200)
         whole("most_per_seed", self.most_per_seed, at_most=10_000)
         one_of("merge", self.merge, MERGES)
+        one_of("distance", self.distance, DISTANCES)
+        one_of("graph", self.graph, GRAPHS)
         positive("par_v", self.par_v)
         if self.par_v < 1:
             raise ParameterError(f"par_v must be at least 1, which perturbs nothing; got {self.par_v!r}.")

@@ -18,7 +18,11 @@ AT_ONCE = 2048
 
 @dataclass(frozen=True)
 class EndsVAE:
-    """Encoder of 100 (ReLU) and 100 (linear) neurons, 50 latent ones, decoder of 100 (ReLU), three softmax outputs."""
+    """Encoder of 100 (ReLU) and 100 (linear) neurons, 50 latent ones, decoder of 100 (ReLU), three softmax outputs.
+
+    The two halves of the linear layer are the mean and the logarithm of the standard deviation of the latent variables: the
+    paper counts no further layer between the encoder's second one and its outputs.
+    """
 
     n_cells: int
     hours: int
@@ -29,9 +33,7 @@ class EndsVAE:
     def layers(self) -> tuple[Layer, ...]:
         return (
             *(Layer(name, "table", self.hidden) for name in ("source", "destination", "hour")),
-            Layer("second", "dense", self.hidden),
-            Layer("mean", "dense", self.latent),
-            Layer("spread", "dense", self.latent),
+            Layer("second", "dense", 2 * self.latent),
             Layer("decoder", "dense", self.hidden),
             *(Layer(f"{name}_out", "dense", width) for name, width in self._outputs()),
         )
@@ -46,13 +48,16 @@ class EndsVAE:
             f"{name}.w": generator.uniform(-bound, bound, (rows, self.hidden)).astype(np.float32)
             for name, rows in self._outputs()
         }
-        dense = [("second", self.hidden, self.hidden), ("mean", self.hidden, self.latent)]
-        dense += [("spread", self.hidden, self.latent), ("decoder", self.latent, self.hidden)]
+        dense = [("second", self.hidden, 2 * self.latent), ("decoder", self.latent, self.hidden)]
         dense += [(f"{name}_out", self.hidden, width) for name, width in self._outputs()]
         return tables | {key: value for one in dense for key, value in dense_start(generator, *one).items()}
 
     def losses(self, params: Params, taps: Params, columns: Params, key: Array) -> tuple[Array, Params]:
-        """Reconstruction cost of the three variables plus the Kullback-Leibler divergence from the prior."""
+        """Return the mean cross-entropy of the three outputs plus the mean divergence of the latent variables from the prior.
+
+        The true negative evidence bound is three times the first plus fifty times the second; it cannot fall below the joint
+        entropy of source, destination and hour, which is above every loss that the paper prints.
+        """
         import jax
         import jax.numpy as jnp
 
@@ -63,13 +68,12 @@ class EndsVAE:
             given[name] = inputs
             return inputs @ params[f"{name}.w"] + params[f"{name}.b"] + taps[name]
 
-        second = dense("second", first)
-        mean, log_variance = dense("mean", second), dense("spread", second)
-        drawn = mean + jnp.exp(log_variance / 2) * jax.random.normal(key, mean.shape)
+        mean, log_deviation = jnp.split(dense("second", first), 2, axis=-1)
+        drawn = mean + jnp.exp(log_deviation) * jax.random.normal(key, mean.shape)
         decoded = jnp.maximum(dense("decoder", drawn), 0.0)
-        cost = sum(cross_entropy(dense(f"{name}_out", decoded), columns[name]) for name, _ in self._outputs())
-        divergence = -0.5 * jnp.sum(1 + log_variance - mean**2 - jnp.exp(log_variance), axis=-1)
-        return cost + divergence, given
+        outputs = [cross_entropy(dense(f"{name}_out", decoded), columns[name]) for name, _ in self._outputs()]
+        divergence = 0.5 * jnp.mean(mean**2 + jnp.exp(2 * log_deviation) - 1 - 2 * log_deviation, axis=-1)
+        return sum(outputs) / len(outputs) + divergence, given
 
 
 @dataclass(frozen=True, eq=False)

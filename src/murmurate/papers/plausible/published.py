@@ -15,10 +15,10 @@ from murmurate.papers.plausible.decoding import MERGE_MODES, decode_fakes
 from murmurate.papers.plausible.places import ChosenPlaces, most_visited
 from murmurate.profiles import Places
 from murmurate.profiles.aggregate import Aggregate
-from murmurate.profiles.classes import LocationGraph, location_graph, usage_classes
+from murmurate.profiles.classes import Level, LocationGraph, location_graph, usage_classes
 from murmurate.profiles.days import DailyTraces
 from murmurate.profiles.mobility import Profiles, joined, profiles_of_rows
-from murmurate.profiles.similarity import geographic, semantic_visits
+from murmurate.profiles.similarity import geographic, geographic_emd, semantic_visits
 
 if TYPE_CHECKING:
     from murmurate.mechanisms.plausible import Plausible
@@ -89,7 +89,7 @@ def learn(days: DailyTraces, settings: Plausible, rng: Rng) -> Learned:
     order = generator.permutation(len(people))
     seeds, alternatives = days.place[chosen[order[:n_seeds]]], days.place[chosen[order[n_seeds:]]]
     profiles, others = (_profiles(part, days.n_places) for part in (seeds, alternatives))
-    graph = location_graph(profiles)
+    graph = location_graph(profiles, level=_level(settings))
     return Learned(
         seeds=seeds,
         seed_person=people[order[:n_seeds]],
@@ -107,7 +107,7 @@ def with_more_seeds(learned: Learned, more: Places, settings: Plausible) -> Lear
     """Add a few seeds (over the chosen places), comparing only pairs with somebody new."""
     n_places = learned.profiles.n_places
     profiles = joined(learned.profiles, _profiles(more, n_places))
-    graph = learned.graph.merged(location_graph(profiles, first=learned.profiles.n_people))
+    graph = learned.graph.merged(location_graph(profiles, level=_level(settings), first=learned.profiles.n_people))
     return replace(
         learned,
         seeds=np.concatenate([learned.seeds, more]),
@@ -161,7 +161,12 @@ def tests(fakes: Places, seed: Integers, learned: Learned, settings: Plausible) 
     """Say which fakes pass each of the three tests."""
     profiles = _profiles(fakes, learned.profiles.n_places)
     rows = np.arange(len(fakes))
-    alike = geographic(profiles, learned.profiles)[rows, seed]
+    if settings.distance == "emd":
+        every = np.arange(learned.chosen.n_places)
+        metres = learned.chosen.distance(every[:, None], every)
+        alike = geographic_emd(profiles, learned.profiles, np.column_stack([rows, seed]), metres)
+    else:
+        alike = geographic(profiles, learned.profiles)[rows, seed]
     common = np.array([len(np.intersect1d(fake, learned.seeds[s])) for fake, s in zip(fakes, seed, strict=True)])
     to_seed = semantic_visits(learned.profiles, profiles)[seed, rows]
     to_others = semantic_visits(learned.alternative_profiles, profiles)
@@ -171,6 +176,11 @@ def tests(fakes: Places, seed: Integers, learned: Learned, settings: Plausible) 
         "intersection": common <= settings.delta_i,
         "deniability": deniers >= settings.k,
     }
+
+
+def _level(settings: Plausible) -> Level:
+    """Return what the mapping of places compares."""
+    return "moves" if settings.graph == "moves" else "visits"
 
 
 def _profiles(place: Places, n_places: int) -> Profiles:
