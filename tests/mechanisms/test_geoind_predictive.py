@@ -81,6 +81,8 @@ def test_a_unit_costs_all_its_points_and_the_published_variant_what_it_really_sp
         {"manager": "fixed_utility", "accuracy_m": 0.0},
         {"manager": "fixed_utility", "accuracy_m": 2.0},  # its first point alone would cost 300
         {"stride": 0.5},
+        {"manager": "skipping"},  # with a stride
+        {"manager": "skipping", "stride": None, "accuracy_m": 50.0},
         {"stride": math.nan},
         {"eta": 0.0},
         {"gamma": -1.0},
@@ -231,6 +233,19 @@ def test_at_a_stride_reports_are_repeated_and_draws_share_the_whole_budget():
     repeated = x.reshape(50, 21)
     assert (repeated[:, 1:5] == repeated[:, :1]).all()
     assert spent.mean() > 0.999 * 21 * (drawn.sum(axis=1) == 5).mean()
+
+
+def test_skipping_draws_once_for_each_radius_travelled():
+    """300 m at 30 km/h take 36 s: with a point every 12 s every third one is drawn, ends included."""
+    private = traces([(0.0, 100.0 * k) for k in range(31)], interval_s=12)
+    mechanism = predictive(manager="skipping", stride=None, radius_m=300.0, speed_kmh=30.0)
+    x, y, scale_m, spent = mechanism.run(private, seeded(1))
+    drawn = np.flatnonzero(np.isfinite(scale_m))
+    assert drawn.tolist() == list(range(0, 31, 3))
+    assert scale_m[drawn] == pytest.approx(300.0 * 11 / 31, rel=1e-6)
+    assert (np.diff(x)[np.setdiff1d(np.arange(30), drawn[1:] - 1)] == 0).all()
+    assert (np.diff(y)[np.setdiff1d(np.arange(30), drawn[1:] - 1)] == 0).all()
+    assert spent[0] <= 31.0
 
 
 def test_people_who_stand_still_pass_tests_and_people_who_leap_do_not():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from murmurate.errors import InputError
 from murmurate.mechanisms.dp_loc import DPLoc, moves_counts
 from murmurate.mechanisms.dp_loc.settings import VARIANTS
 from murmurate.papers.dp_loc import moves_net, network_budget
+from murmurate.papers.dp_loc.initialiser_vae import EndsVAE, VAEEnds
 from murmurate.papers.dp_loc.net_router import PublishedRouter, grouped_paths, inside
 from murmurate.papers.dp_loc.network_budget import budget_of
 from murmurate.papers.dp_loc.networks import PublishedNet
@@ -167,3 +170,44 @@ def test_published_settings_are_those_of_the_paper():
     published = VARIANTS["as_published"]
     assert (published.reach, published.ends_training.clip, published.moves_training.clip) == (5, 1.0, 3.0)
     assert PublishedNet(2851, 121, 24).start(np.random.default_rng(1))["hidden.w"].shape == (101, 200)
+
+
+def tiny_autoencoder(bias):
+    """One latent variable, two cells, two hours, all weights zero: only biases speak."""
+    network = EndsVAE(2, 2, hidden=3, latent=1)
+    params = {name: np.zeros_like(value) for name, value in network.start(np.random.default_rng(1)).items()}
+    return network, params | {name: np.array(value, dtype=np.float32) for name, value in bias.items()}
+
+
+@pytest.mark.parametrize(
+    ("bias", "expected"),
+    [
+        ({}, np.log(2)),
+        # mean 1, deviation 2: (1 + 4 - 1 - 2 ln 2) / 2; the source is the first cell with probability 3/4
+        (
+            {"second.b": [1.0, np.log(2)], "source_out.b": [np.log(3), 0.0]},
+            (np.log(4 / 3) + 2 * np.log(2)) / 3 + (4 - 2 * np.log(2)) / 2,
+        ),
+    ],
+)
+def test_the_loss_of_the_autoencoder_by_hand(bias, expected):
+    import jax
+    import jax.numpy as jnp
+
+    network, params = tiny_autoencoder(bias)
+    columns = {name: np.zeros((4, 1), dtype=np.int32) for name in ("source", "destination", "hour")}
+    taps = {layer.name: jnp.zeros(()) for layer in network.layers}
+    losses, _ = network.losses({name: jnp.asarray(value) for name, value in params.items()}, taps, columns, jax.random.key(0))
+    assert np.asarray(losses) == pytest.approx(np.full((4, 1), expected), rel=1e-5)
+
+
+def test_ends_are_the_most_probable_ones_or_drawn():
+    _, params = tiny_autoencoder({"source_out.b": [0.0, np.log(3)], "hour_out.b": [1.0, 0.0]})
+    ends = VAEEnds.of(params)
+    source, destination, hour = ends.sample(4000, np.random.default_rng(1))
+    assert (source == 1).all()
+    assert (destination == 0).all()  # tied: the first
+    assert (hour == 0).all()
+    source, destination, _ = replace(ends, drawn=True).sample(4000, np.random.default_rng(1))
+    assert source.mean() == pytest.approx(0.75, abs=0.03)
+    assert destination.mean() == pytest.approx(0.5, abs=0.03)

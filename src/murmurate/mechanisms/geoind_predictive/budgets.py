@@ -17,7 +17,7 @@ GRAINS = 2.0**24
 FIXED_RATE, FIXED_UTILITY, AS_PUBLISHED = 0, 1, 2
 """Numbers of the budget rules in the kernel."""
 
-MANAGERS = {"fixed_rate": FIXED_RATE, "fixed_utility": FIXED_UTILITY}
+MANAGERS = {"fixed_rate": FIXED_RATE, "fixed_utility": FIXED_UTILITY, "skipping": FIXED_RATE}
 """Budget rules by the word a user gives for `manager`."""
 
 PUBLISHED_TEST = 0.1

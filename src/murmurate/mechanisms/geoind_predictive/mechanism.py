@@ -51,8 +51,8 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     """How the next place is predicted: the last report, the line through the last two, or the mean of the last few."""
     last_k: int = 3
     """Reports that predictor last_k takes the mean of."""
-    manager: Literal["fixed_rate", "fixed_utility"] = "fixed_rate"
-    """Spread the budget over all points, or keep one accuracy until it ends."""
+    manager: Literal["fixed_rate", "fixed_utility", "skipping"] = "fixed_rate"
+    """Spread the budget over all points, keep one accuracy until it ends, or draw once for each radius that is travelled."""
     accuracy_m: float | None = None
     """The accuracy that manager fixed_utility keeps until the budget ends."""
     stride: float | None = None
@@ -96,9 +96,11 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
         self.guarantee()
 
     def _check_accuracy(self) -> None:
-        if self.manager == "fixed_rate":
+        if self.manager == "skipping" and self.stride is not None:
+            raise ParameterError("manager skipping takes its stride from the radius and the public speed; give no stride.")
+        if self.manager != "fixed_utility":
             if self.accuracy_m is not None:
-                raise ParameterError("accuracy_m belongs to manager fixed_utility; fixed_rate lets the accuracy vary.")
+                raise ParameterError(f"accuracy_m belongs to manager fixed_utility; {self.manager} lets the accuracy vary.")
             return
         if self.accuracy_m is None:
             raise ParameterError("manager fixed_utility needs the wanted accuracy_m in metres.")
@@ -161,6 +163,10 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
         grains = points * budgets.GRAINS
         if self.variant == "as_published":
             return grains + self.rule().published_test, points, np.ones(len(points), dtype=bool)
+        if self.manager == "skipping":
+            # the study's remark: one budget for the time it takes to travel the radius, and no test
+            strides = np.maximum(self.radius_m / np.maximum(steps_m, 1.0), 1.0)
+            return grains, decisions_for(points, strides), np.zeros(len(points), dtype=bool)
         if self.stride is not None:
             strides, tests = np.full(len(points), float(self.stride)), np.ones(len(points), dtype=bool)
         else:

@@ -78,10 +78,15 @@ class EndsVAE:
 
 @dataclass(frozen=True, eq=False)
 class VAEEnds:
-    """The trained decoder as a distribution of the ends: drawing from it is free."""
+    """The trained decoder as a distribution of the ends: sampling it is free.
+
+    A latent vector is drawn, and each output is its most probable value, as in later public code of the authors. With `drawn`,
+    outputs are drawn from their softmax distributions instead, for comparison.
+    """
 
     params: Arrays
     """Of the decoder alone: the encoder is not needed any more."""
+    drawn: bool = False
 
     @classmethod
     def of(cls, params: Arrays) -> VAEEnds:
@@ -89,17 +94,16 @@ class VAEEnds:
 
     def sample(self, n: int, generator: np.random.Generator) -> tuple[Integers, Integers, Integers]:
         latent = self.params["decoder.w"].shape[0]
-        drawn: list[list[Integers]] = [[], [], []]
+        found: list[list[Integers]] = [[], [], []]
         for first in range(0, n, AT_ONCE):
-            size = min(AT_ONCE, n - first)
-            z = generator.standard_normal((size, latent)).astype(np.float32)
+            z = generator.standard_normal((min(AT_ONCE, n - first), latent)).astype(np.float32)
             decoded = np.maximum(z @ self.params["decoder.w"] + self.params["decoder.b"], 0.0)
             for place, name in enumerate(("source", "destination", "hour")):
                 logits = decoded @ self.params[f"{name}_out.w"] + self.params[f"{name}_out.b"]
-                cumulative = np.cumsum(np.exp(logits - logits.max(axis=1, keepdims=True)), axis=1)
-                at = generator.random(size)[:, None] * cumulative[:, -1:]
-                drawn[place].append(np.minimum((cumulative <= at).sum(axis=1), logits.shape[1] - 1).astype(np.int64))
-        source, destination, hour = (np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in drawn)
+                if self.drawn:
+                    logits = logits + generator.gumbel(size=logits.shape)
+                found[place].append(logits.argmax(axis=1).astype(np.int64))
+        source, destination, hour = (np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in found)
         return source, destination, hour
 
     def arrays(self) -> Arrays:
