@@ -82,7 +82,7 @@ def vae_losses(network: EndsVAE, params: dict, found: Read) -> dict:
     for part in np.array_split(chosen, max(1, len(chosen) // 2000)):
         given = {name: values[part][:, None].astype(np.int32) for name, values in columns.items()}
         totals.append(float(cost(given, np.full((len(part), 1), 1 / len(part), np.float32), jax.random.key(1))))
-    return {"loss": float(np.mean(totals)), "loss_per_output": float(np.mean(totals)) / 3}
+    return {"loss": float(np.mean(totals))}
 
 
 def plain_loss(network, params: dict, columns: dict, weight, key):

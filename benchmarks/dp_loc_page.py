@@ -17,7 +17,7 @@ PATTERNS = {  # true positives in percent for K = 10, 20, 50, 100 (tables 2 and 
     (500, 2): {"DP-Loc": [40, 30, 20, 15], "NGRAM": [90, 95, 78, 79]},
 }
 ENDS_LOSS = {(250, 1): 4.22, (250, 2): 3.43, (500, 1): 2.50, (500, 2): 1.00}
-"""Table 4; the paper does not say which parts of the loss are counted."""
+"""Table 4; the paper does not say how the parts of the loss are weighed."""
 NEXT_CELL = {(250, 1): (3.10, 24.19, 350.40), (250, 2): (2.98, 26.45, 333.19),
              (500, 1): (1.42, 73.52, 237.71), (500, 2): (1.28, 75.28, 220.26)}  # fmt: skip
 """Table 5: loss, accuracy in percent, error in metres."""

@@ -148,14 +148,14 @@ def run(data: str, which: str, cell_m: float, epsilon: float, n_out: int) -> dic
 def remembered() -> dict:
     """Networks by name as they are trained from now on: a released model keeps only the decoder of its autoencoder."""
     trained: dict = {}
-    train = network_fitting.train
+    train = network_fitting.train_from_start
 
     def keeping(network, *arguments, **options):
-        params, event = train(network, *arguments, **options)
+        params = train(network, *arguments, **options)
         trained[type(network).__name__] = (network, params)
-        return params, event
+        return params
 
-    network_fitting.train = moves_net.train = keeping
+    network_fitting.train_from_start = moves_net.train_from_start = keeping
     return trained
 
 

@@ -143,12 +143,18 @@ def one_fake_each(pool: Pool, n_seeds: int, generator: np.random.Generator) -> n
     return chosen
 
 
+def fake_sets(learned: Learned, pool: Pool) -> list[np.ndarray]:
+    """Ten sets of fakes, each as large as the set of seeds."""
+    generator = np.random.default_rng(3)
+    return [pool.place[generator.permutation(len(pool.place))[: len(learned.seeds)]] for _ in range(10)]
+
+
 def release_tables(  # noqa: PLR0917
     learned: Learned, pool: Pool, later: np.ndarray, name: str, merge: str, page: Page
 ) -> None:
     generator = np.random.default_rng(3)
     n, size = learned.chosen.n_places, len(learned.seeds)
-    sets = [pool.place[generator.permutation(len(pool.place))[:size]] for _ in range(10)]
+    sets = fake_sets(learned, pool)
 
     def counts(place: np.ndarray) -> np.ndarray:
         return np.bincount(place.ravel(), minlength=n).astype(float)
@@ -250,12 +256,14 @@ def release_tables(  # noqa: PLR0917
     page.table(f"(e) aggregate similarity ({name}, {merge})", rows)
 
 
-def figure_6(learned: Learned, pool: Pool, later: np.ndarray, name: str, page: Page) -> None:
+def figure_6(  # noqa: PLR0917
+    learned: Learned, pool: Pool, later: np.ndarray, name: str, page: Page, smoothings: tuple[float, ...] = SMOOTHINGS
+) -> None:
     """Hide each person's second day, the paper's testing set; the attacker's model is trained on the first."""
     generator = np.random.default_rng(4)
     n, people = learned.chosen.n_places, len(later)
     classes = np.where(learned.classes >= 0, learned.classes, learned.classes.max() + 1)
-    for smoothing in SMOOTHINGS:
+    for smoothing in smoothings:
         model = Aggregate.of(learned.seeds, learned.chosen, n, smoothing=smoothing)
         log_step, log_visit = model.log_steps(2), model.log_visits()
         makers: dict[str, Callable[[int], np.ndarray]] = {

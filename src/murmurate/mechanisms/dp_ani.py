@@ -82,8 +82,8 @@ class DPANI:
     """What AboveThreshold takes the counts to change by; the paper's value, which does not hold."""
     threshold: int = 25
     """Directed links that a range should hold."""
-    initial_m: float = 10.0
-    """Smallest range tested, in metres."""
+    initial_m: float = 75.0
+    """Smallest range tested, z_init, in metres; the paper gives no value, and 75 fits its printed figures best."""
     max_m: float = 500.0
     """Largest range tested, in metres."""
     by_day: bool = False

@@ -21,7 +21,7 @@ MANAGERS = {"fixed_rate": FIXED_RATE, "fixed_utility": FIXED_UTILITY, "skipping"
 """Budget rules by the word a user gives for `manager`."""
 
 PUBLISHED_TEST = 0.1
-"""The study's first test budget: absolute, and on top of the budget it states."""
+"""The study's first test budget, on top of the budget it states: absolute, or a share of epsilon."""
 
 REMAINING, DECISIONS, TESTS, PASSES, LAST_TEST, SEEN, DUE, REPORTS, HISTORY = range(9)
 """Positions in a trace's state, which holds whole numbers in doubles: grains that remain, decisions, tests and passed tests so

@@ -35,7 +35,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
 
     Guarantee: `max_points * epsilon / radius_m` per metre for a unit. Every test and every draw is debited, and where the
     budget of a trace (its points times epsilon) ends, its last report is repeated, whatever the input. `variant="as_published"`
-    is the study's own reading, whose real price is 0.1 higher at the radius.
+    is the study's own reading, whose real price is 0.1 (or a tenth of epsilon) higher at the radius.
 
     >>> predictive = PredictiveGeoIndistinguishability(epsilon=1.0, radius_m=200.0, max_points=50)
     >>> predictive.guarantee().epsilon_per_m
@@ -59,6 +59,8 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     """Points from one decision to the next, between which reports are repeated for free; None: from public numbers."""
     running_rate: bool = False
     """Let the share of passed tests enlarge what is spent now, as in the paper's Figure 2; less is left for later."""
+    published_test: Literal["absolute", "share"] = "absolute"
+    """as_published: the first test's budget of 0.1, absolute (fits the study's Tony-900) or a share of epsilon (Porto)."""
     eta: float = 1.0
     """The paper's factor on the budget of a test relative to that of a draw."""
     gamma: float = 1.0
@@ -72,6 +74,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
         self._check_terms()
         one_of("variant", self.variant, ("own", "as_published"))
         one_of("manager", self.manager, budgets.MANAGERS)
+        one_of("published_test", self.published_test, ("absolute", "share"))
         predictor(self.predictor, last_k=self.last_k)
         for name in ("eta", "gamma", "c_theta", "c_N"):
             positive(name, getattr(self, name), at_most=1e6)
@@ -129,12 +132,17 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
         return self.eta * self.c_theta / self.c_N * (1 + 1 / self.gamma)
 
     @property
+    def _first_test(self) -> float:
+        """Return epsilon of the study's first test, which it spends on top of the budget it states."""
+        return budgets.PUBLISHED_TEST * (self.epsilon if self.published_test == "share" else 1.0)
+
+    @property
     def budget(self) -> float:
         """Return epsilon at the radius that a unit can spend at most."""
         if self.variant == "own":
             return self.max_points * self.epsilon
         trips = 1 if self.unit == "trip" else min(self.max_trips or self.max_points, self.max_points)
-        return self.max_points * self.epsilon + trips * budgets.PUBLISHED_TEST
+        return self.max_points * self.epsilon + trips * self._first_test
 
     def rule(self) -> budgets.Rule:
         """Return the budget rule in grains."""
@@ -148,7 +156,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
             running_rate=self.running_rate,
             noise_grains=float(np.floor(wanted * grains_per_epsilon)),
             least_grains=1.0 if self.manager == "fixed_utility" else _MIN_DRAW_SHARE * budgets.GRAINS,
-            published_test=float(np.rint(budgets.PUBLISHED_TEST * grains_per_epsilon)),
+            published_test=float(np.rint(self._first_test * grains_per_epsilon)),
             epsilon_per_grain=self.epsilon / budgets.GRAINS,
         )
 
@@ -182,7 +190,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
         if self.variant == "as_published":
             assumptions += (
                 f"The study states epsilon * n = {self.max_points * self.epsilon:g} at the radius and spends up to "
-                f"{budgets.PUBLISHED_TEST:g} more in every trip; this guarantee prices what is really spent.",
+                f"{self._first_test:g} more in every trip; this guarantee prices what is really spent.",
             )
         return GeoInd(
             epsilon_per_m=self.budget / self.radius_m,
