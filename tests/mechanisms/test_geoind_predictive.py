@@ -385,3 +385,14 @@ def test_a_spendthrift_is_caught_and_the_honest_one_is_not():
 
 def test_grains_hold_a_hundred_million_points_exactly():
     assert 10**8 * budgets.GRAINS < 2**53
+
+
+def test_the_two_readings_of_the_first_test_are_priced_as_they_spend():
+    """A unit of one trip of 200 points at epsilon 0.5: 100, and 0.1 or a tenth of epsilon more."""
+    published = {"variant": "as_published", "stride": None, "epsilon": 0.5, "radius_m": 100.0}
+    assert predictive(**published).budget == pytest.approx(100.1)
+    assert predictive(**published, published_test="share").budget == pytest.approx(100.05)
+    with pytest.raises(ParameterError):
+        predictive(**published, published_test="relative")
+    private = traces([(0.0, 40.0 * k) for k in range(200)])
+    assert spends(predictive(**published, published_test="share"), private, 1) <= 100.05 + 1e-9
