@@ -28,7 +28,11 @@ UNITS = {
 }
 """Every measured mechanism, and the units it can promise for."""
 
+JOINT = ("flock",)
+"""Mechanisms that clip a unit over all tables of a round together, where the unit is not the trip and delta is above 0."""
+
 CASES = [(name, unit) for name, units in UNITS.items() for unit in units]
+CASES += [(f"{name} joint", unit) for name in JOINT for unit in UNITS[name] if unit != "trip"]
 MAX_TRIPS = {"trip": None, "user_day": 3, "user": 6}
 EPSILON = 60.0
 """So that the few trips of a test pass the rules that refuse data too small for their noise; a share of it is measured."""
@@ -41,9 +45,12 @@ def city() -> Any:
 
 def promised(name: str, unit: str, city: Any, **more: Any) -> Any:
     """A measured mechanism with its demo settings, for a unit."""
+    name, _, joint = name.partition(" ")
     made = mechanisms.example(name, city.spaces())
     options: dict[str, Any] = {"epsilon": EPSILON, **more}
-    if name != "plausible":
+    if joint:
+        options |= {"unit": unit, "delta": 1e-6}
+    elif name != "plausible":
         options |= {"unit": unit, "max_trips": MAX_TRIPS[unit]}
     return replace(made, **options)
 
@@ -139,6 +146,7 @@ def test_the_promise_is_used_and_a_missing_clip_is_noticed(name, unit, city, mon
 
     monkeypatch.setattr(rounds, "bound", lambda trips, unit, key: trips)
     monkeypatch.setattr(clipping, "_clip", lambda unit, bins, weight, limit, squared: (bins, weight, 0))
+    monkeypatch.setattr(clipping, "_joint_weights", lambda tables, merged: np.ones(10_000))
     mechanism = promised(name, unit, city)
     if name == "road_counts":
         mechanism = replace(mechanism, clip=1.0, max_links=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import fsum, sqrt
+from math import fsum, hypot, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 MARGIN = 1e-10
 """Relative noise above what the shares need, so that floating-point rounding of shares and norms never passes the promise."""
+
+ROUNDING = 2.0
+"""Standard deviation, in steps, that integer noise has on top of the continuous Gaussian it stands for. Integer noise of
+deviation sqrt(s^2 + 4) is continuous noise of deviation s followed by a random rounding, up to a factor of 1 + 1e-33
+(docs/joint-clip.md), so that the price of continuous noise holds exactly, for any number of tables and rounds."""
 
 TOLERANCE = 1e-11
 """Rounding allowed in a sum of shares; well below `MARGIN`."""
@@ -80,6 +85,8 @@ class Budget:
         for table in tables:
             if table.name in spent or table.name in levels:
                 raise ContractBroken("a table is asked once", f"{table.name} was drawn already.")
+            if table.joint and self.norm != "l2":
+                raise ContractBroken("joint tables need Gaussian noise", f"{table.name}: pure epsilon clips tables alone.")
             if isinstance(table, TreeTable):
                 if self.norm != "l1":
                     raise ContractBroken("shares add up along each path", f"{table.name}: trees need Laplace noise.")
@@ -110,8 +117,10 @@ class Budget:
                 "a table fits its bins", f"{table.name} has {table.n_bins:,} bins; {len(flat):,} were counted."
             )
         noise = laplace_integers if self.norm == "l1" else gaussian_integers
-        scale = self.scale(table.share, table.limit) * (1 + MARGIN)
-        noisy = noise(flat, scale=scale * table.steps, rng=rng, threads=threads) / table.steps
+        scale = self.scale(table.share, table.limit) * (1 + MARGIN) * table.steps
+        if self.norm == "l2":
+            scale = hypot(scale, ROUNDING)
+        noisy = noise(flat, scale=scale, rng=rng, threads=threads) / table.steps
         return Answer(noisy, self._deviation_of(table))
 
     def replay(self, table: Table, answer: Answer) -> Answer:

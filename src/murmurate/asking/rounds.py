@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from murmurate.asking.bounding import bound, new_key, units_of_trips
 from murmurate.asking.budget import Budget
-from murmurate.asking.clipping import Sums, add, clipped_sums
+from murmurate.asking.clipping import Sums, add, round_sums
 from murmurate.asking.table import Answer, Answers, Facts, Norm, Part, Round
 from murmurate.core import progress
 from murmurate.core.guarantee import DP, Unit
@@ -253,9 +253,7 @@ def _count_part(item: tuple[Any, Any, Path | dict[str, Any] | None]) -> tuple[Ma
             raise ContractBroken(
                 "the clip applies to whole units", f"rows of {name} name other units than the units of its part."
             )
-    return {
-        table.name: clipped_sums(table, rows[table.name], counting.norm) for table in counting.asked.tables
-    }, prepared.people
+    return round_sums(counting.asked.tables, rows, counting.norm), prepared.people
 
 
 def part_of(trips: Trips, unit: Unit, key: bytes) -> Part:

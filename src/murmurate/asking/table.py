@@ -31,6 +31,9 @@ class Table:
     """Share of the budget this table gets; the shares of all tables of a release add up to one at most."""
     limit: float = 1.0
     """Largest norm of what one unit may add, in counts. A larger contribution is scaled down to it."""
+    joint: bool = False
+    """Clip a unit over all joint tables of the round at once (docs/joint-clip.md): its `share * (norm / limit)^2` summed over
+    these tables stays within the sum of their shares, and one weight scales all its rows. Needs Gaussian noise."""
     steps: int = STEPS
     """Fixed-point steps of one count."""
 
@@ -62,6 +65,8 @@ class TreeTable(Table):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.joint:
+            raise ContractBroken("shares add up along each path", f"{self.name}: levels of a tree are not clipped jointly.")
         n_rows = len(self.row_share)
         rooted = self.after is None and self.parent is None
         if n_rows * self.n_columns != self.n_bins or len(self.threshold) != n_rows:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from murmurate.asking import Budget, Facts, Round
 from murmurate.asking.table import Answers
+from murmurate.asking.units import COLLISION_POWER
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import positive, share, whole
 from murmurate.errors import ParameterError
+from murmurate.mechanisms.flock.counting import scaled
 from murmurate.mechanisms.flock.fitting import fit
 from murmurate.mechanisms.flock.model import FlockModel, read_model
 from murmurate.mechanisms.flock.road_model import fit_on_roads, read_road_model
@@ -19,7 +21,7 @@ from murmurate.mechanisms.flock.roads import grid_over
 from murmurate.mechanisms.flock.rounds import REFERENCE_SHARE, NoiseLevel, Plan, min_trips
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
-from murmurate.synthesis.frames import check_hours_and_day, check_unit
+from murmurate.synthesis.frames import TYPICAL_TRIPS, check_clip, check_hours_and_day, check_unit
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
@@ -34,7 +36,8 @@ class Flock:
 
     Guarantee
         `delta=0`: epsilon-differential privacy; otherwise (epsilon, delta). For one unit, add or remove: a trip, or at most
-        `max_trips` trips of a person's day or of a person. Private trips are read by noisy tables alone, whose shares of the
+        `max_trips` trips of a person's day or of a person. With `delta` above 0 a person's trips are bounded together, so
+        that `max_trips` may be left out. Private trips are read by noisy tables alone, whose shares of the
         budget add up to the whole; drawing trips reads nothing private. The box, the cells and all parameters are public.
 
     >>> mechanism = Flock(epsilon=1.0, space=Grid(60.1, 24.8, 60.3, 25.1, 500))
@@ -56,7 +59,10 @@ class Flock:
     """0 for pure epsilon (Laplace noise, best for few trips); 1e-6, say, for Gaussian noise, best for many trips with hours."""
     unit: str = "trip"
     max_trips: int | None = None
-    """Trips read of each person or person-day; required where the unit is not the trip."""
+    """Trips read of each person or person-day; where the unit is not the trip, required with `delta=0`."""
+    clip: float | None = None
+    """For persons and person-days with `delta` above 0: what all trips of one may add to a table, as an L2 norm in trips. None
+    takes it from a noisy table of the trips per unit."""
     n_out: int | None = None
     """Trips to release; None releases the noisy count of what was read."""
     hours: int = 24
@@ -75,7 +81,8 @@ class Flock:
         share("delta", self.delta, closed=True)
         if self.delta >= 0.5:
             raise ParameterError(f"delta must be far below 1 over the number of units; got {self.delta!r}.")
-        check_unit(self.unit, self.max_trips)
+        check_unit(self.unit, self.max_trips, optional=self.delta > 0)
+        check_clip(self.clip, joint=self.joint)
         if self.n_out is not None:
             whole("n_out", self.n_out)
         positive("max_speed_kmh", self.max_speed_kmh)
@@ -103,9 +110,16 @@ class Flock:
         """Return the whole budget; every table gets a share of it."""
         return Budget(epsilon=self.epsilon, delta=self.delta)
 
+    @property
+    def joint(self) -> bool:
+        """Return whether a unit's trips are bounded together: persons and person-days under Gaussian noise."""
+        return self.unit != "trip" and self.delta > 0
+
     def _noise(self) -> NoiseLevel:
-        """Return the noise of a table with a share of the whole budget."""
-        return NoiseLevel(self.budget(), limit=float(self.max_trips or 1))
+        """Return the noise of a table with a share of the whole budget, as far as public parameters tell."""
+        trips = self.max_trips or TYPICAL_TRIPS[self.unit]
+        limit = (self.clip or trips**COLLISION_POWER) if self.joint else trips
+        return NoiseLevel(self.budget(), limit=float(limit))
 
     def bounds(self) -> Unit:
         """Return the unit and its public bound."""
@@ -167,7 +181,7 @@ class Flock:
         return Plan(
             grid=self.grid, network=self._network, hours=self.hours if timed else 1, timed=facts.has_time,
             max_cells=self.max_cells, slot_s=self.slot_s, max_speed_kmh=self.max_speed_kmh, budget=self.budget(),
-            limit=float(self.max_trips or 1), answers=answers,
+            max_trips=self.max_trips, joint=self.joint, clip=self.clip, answers=scaled(answers),
         )  # fmt: skip
 
     def load(self, path: Path) -> FlockModel:

@@ -5,7 +5,6 @@ The rules use public parameters and earlier noisy counts, never the data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, sqrt
@@ -13,15 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from murmurate.asking import Budget, Contributions, Norm, Round, Table
-from murmurate.asking.table import Answers, once
+from murmurate.asking import Budget, Norm, Round, Table
+from murmurate.asking.table import Answers
+from murmurate.asking.units import SHARE as UNITS_SHARE
+from murmurate.asking.units import TripsPerUnit, units_table
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import InputError
+from murmurate.mechanisms.flock.counting import (
+    SPEED_TABLES,
+    TRACK_TABLES,
+    ZONE_TABLES,
+    CountEnds,
+    CountTracks,
+    count_trips,
+    count_unit_sizes,
+)
 from murmurate.mechanisms.flock.estimates import estimate_cells, interpolate_density
 from murmurate.mechanisms.flock.roads import Links, ReadLinks, groups_of
-from murmurate.mechanisms.flock.shapes import pace_bins
-from murmurate.mechanisms.flock.tables import Zones, end_bins, one_bin_each, table_bins, trip_contributions
-from murmurate.mechanisms.flock.tracks import End, Frame, Read, ReadEnds, ReadTracks, ReadUnits
+from murmurate.mechanisms.flock.tables import Zones, table_bins
+from murmurate.mechanisms.flock.tracks import Frame, ReadEnds, ReadTracks, ReadUnits
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
 from murmurate.spaces.road.route_table import prepare as prepare_routes
@@ -95,6 +104,14 @@ COUNT_SHARE = 0.02
 """Share of the noisy number of trips. It is measured first, because it decides which of these tables are used. Chosen by
 hand."""
 
+JOINT_COUNT_SHARES = {"units": UNITS_SHARE, "n": 0.01, "n_tracks": 0.005, "n_zones": 0.005}
+"""Shares of the numbers of units and trips where units above the trip are clipped jointly: trips per unit, trips, and the
+weighted trips of either round. They take the place of COUNT_SHARE; the other tables are scaled down. Chosen by hand."""
+
+COUNTED_QUANTILE = 0.9
+"""Where units are clipped jointly, each adds up to this quantile of the trips per unit to the number of trips. Chosen by hand:
+higher ones add noise, lower ones leave trips out."""
+
 SPEED_SHARES = {"pace": 0.02, "pace_hour": 0.01}
 """Shares of the speed tables, where trips have times; the other tables except the count are scaled down. Chosen by hand."""
 
@@ -133,10 +150,6 @@ UNTIMED_STRIDE_CELLS = 0.5
 LINKS_SHARE = 0.08
 """Share of the budget for the use of links, on roads; the other tables are scaled down. Lowered from 12 % after comparing both
 on the built-in city and San Francisco."""
-TRACK_TABLES = ("ends", "places", "visits", "apart", "diameter", "shape", "sizes", "sizes_hour", "towards", "steps")
-"""Tables of the second round, over tracks; named in the order in which they are measured."""
-ZONE_TABLES = ("source_hour", "destination_hour", "pairs", "pairs_hour")
-"""Tables of the third round, over zones made from the noisy tables of the second."""
 
 
 @dataclass(frozen=True)
@@ -165,13 +178,35 @@ class Plan:
     slot_s: int
     max_speed_kmh: float
     budget: Budget
-    limit: float
+    max_trips: int | None
+    joint: bool
+    """Whether a unit is clipped over all tables of a round together."""
+    clip: float | None
+    """Norm of what a unit adds to joint tables; None takes it from the noisy numbers of trips per unit."""
     answers: Answers
+
+    @cached_property
+    def limit(self) -> float:
+        """Return the largest norm of what one unit adds to tables over cells."""
+        if not self.joint:
+            return float(self.max_trips or 1)
+        return self.clip or self.per_unit.clip()
+
+    @cached_property
+    def per_unit(self) -> TripsPerUnit:
+        """Return the noisy numbers of trips per unit, where units are clipped jointly."""
+        return TripsPerUnit(self.answers["units"])
 
     @cached_property
     def noise(self) -> NoiseLevel:
         """Return the noise of tables over cells."""
-        return NoiseLevel(self.budget, 1.0 if self.network is None else 1 - LINKS_SHARE, self.limit)
+        return NoiseLevel(self.budget, self._portion, self.limit)
+
+    @property
+    def _portion(self) -> float:
+        """Return the part of the budget that is left for tables over cells beside links and the counts of joint clips."""
+        portion = 1.0 if self.network is None else 1 - LINKS_SHARE
+        return (portion - sum(JOINT_COUNT_SHARES.values())) / (1 - COUNT_SHARE) if self.joint else portion
 
     @property
     def norm(self) -> Norm:
@@ -180,8 +215,10 @@ class Plan:
 
     def ask(self) -> Round | None:
         """Return the next round; None when all tables are measured."""
-        if "n" not in self.answers:
-            return Round(tables=(self._table("n", 1, COUNT_SHARE),), prepare=ReadUnits(self.grid), contribute=_count_trips)
+        if self.joint and "units" not in self.answers:
+            return Round(tables=(units_table(),), prepare=ReadUnits(self.grid), contribute=count_unit_sizes)
+        if not self.joint and "n" not in self.answers:
+            return Round(tables=(self._table("n", 1, COUNT_SHARE),), prepare=ReadUnits(self.grid), contribute=count_trips)
         _refuse_too_few(self.n, self.noise)
         if "visits" not in self.answers:
             return self._tracks()
@@ -191,8 +228,15 @@ class Plan:
 
     @cached_property
     def n(self) -> float:
-        """Return the first noisy number of trips, at least 1."""
+        """Return the number of trips that the first round found, at least 1."""
+        if self.joint:  # from the first round alone, as the frame of all rounds follows from it
+            return self.per_unit.trips(self._counted)
         return max(float(self.answers["n"].noisy[0]), 1.0)
+
+    @property
+    def _counted(self) -> int:
+        """Return the trips that a unit adds to the number of trips at most, where units are clipped jointly."""
+        return self.per_unit.quantile(COUNTED_QUANTILE)
 
     @cached_property
     def shares(self) -> dict[str, float]:
@@ -241,6 +285,8 @@ class Plan:
 
     def refined_n(self) -> float:
         """Return the number of trips averaged by inverse variance over every table that each trip enters once."""
+        if self.joint:  # the other tables are scaled to it
+            return max(float(self.answers["n"].noisy[0]), 1.0)
         total = weight = 0.0
         for name in ("n", "pairs", "diameter", "source_hour", "destination_hour"):
             if name in self.answers:
@@ -251,76 +297,39 @@ class Plan:
 
     def _tracks(self) -> Round:
         """Return the second round: tables over tracks and, on roads, the use of links."""
-        names = tuple(name for name in (*TRACK_TABLES, "pace", "pace_hour") if name in self.shares)
+        names = tuple(name for name in (*TRACK_TABLES, *SPEED_TABLES) if name in self.shares)
         sizes = table_bins(self.frame)
         tables = [self._table(name, sizes[name], self.shares[name]) for name in names]
+        totals = ("n", "n_tracks") if self.joint else ()
+        if self.joint:
+            tables.append(Table(name="n", n_bins=1, share=JOINT_COUNT_SHARES["n"], limit=float(self._counted)))
+            tables.append(self._weighted_trips("n_tracks"))
         prepare: Any = ReadTracks(self.frame, self.slot_s)
         links = None
         if self.network is not None and self.link_groups is not None:
             prepare_routes(self.network)  # public; once here, so that processes find the routes on disk
             prepare = ReadLinks(prepare, self.network)
             n_groups = int(self.link_groups.max()) + 1
-            tables.append(Table(name="links", n_bins=n_groups, share=LINKS_SHARE, limit=self.limit))
+            tables.append(Table(name="links", n_bins=n_groups, share=LINKS_SHARE, limit=self.limit, joint=self.joint))
             links = Links(self.link_groups, n_groups)
-        return Round(tables=tuple(tables), prepare=prepare, contribute=CountTracks(self.frame, names, self.norm, links))
+        return Round(tables=tuple(tables), prepare=prepare, contribute=CountTracks(self.frame, names, self.norm, links, totals))
 
     def _zones(self) -> Round:
         """Return the third round: tables over zones."""
         names = tuple(name for name in ZONE_TABLES if name in self.shares)
-        count = CountEnds(self.frame, self.zones, names)
-        tables = tuple(self._table(name, n_bins, self.shares[name]) for name, n_bins in count.sizes().items())
-        return Round(tables=tables, prepare=ReadEnds(self.frame, self.slot_s), contribute=count)
+        count = CountEnds(self.frame, self.zones, names, ("n_zones",) if self.joint else ())
+        tables = [self._table(name, n_bins, self.shares[name]) for name, n_bins in count.sizes().items()]
+        if self.joint:
+            tables.append(self._weighted_trips("n_zones"))
+        return Round(tables=tuple(tables), prepare=ReadEnds(self.frame, self.slot_s), contribute=count)
 
     def _table(self, name: str, n_bins: int, share: float) -> Table:
         """Return a table over cells with its share of the whole budget."""
-        return Table(name=name, n_bins=n_bins, share=share * self.noise.portion, limit=self.limit)
+        return Table(name=name, n_bins=n_bins, share=share * self.noise.portion, limit=self.limit, joint=self.joint)
 
-
-def _count_trips(unit: Integers) -> Mapping[str, Contributions]:
-    """Let each trip add one to the number of trips."""
-    return {"n": once(unit, np.zeros_like(unit))}
-
-
-@dataclass(frozen=True)
-class CountTracks:
-    """Contributions of tracks to the tables of the second round."""
-
-    frame: Frame
-    names: tuple[str, ...]
-    norm: Norm
-    links: Links | None
-
-    def __call__(self, prepared: Any) -> Mapping[str, Contributions]:
-        """Return the contributions to every table."""
-        read: Read = prepared if self.links is None else prepared.read
-        found = trip_contributions(self.names, read.tracks, self.frame, None, self.norm)
-        if read.seconds is not None:
-            paces = pace_bins(read.tracks, read.seconds, self.frame.hours)
-            found |= {name: one_bin_each(*paces[name]) for name in self.names if name in paces}
-        rows = {name: part.contributions(read.unit) for name, part in found.items()}
-        if self.links is not None:
-            rows["links"] = self.links.contributions(prepared, self.norm)
-        return rows
-
-
-@dataclass(frozen=True, eq=False)
-class CountEnds:
-    """Contributions of the ends of trips to the tables over zones."""
-
-    frame: Frame
-    zones: Zones
-    names: tuple[str, ...]
-
-    def sizes(self) -> dict[str, int]:
-        """Return the number of bins of each table."""
-        nothing = np.zeros(0, dtype=np.int64)
-        found = end_bins(End(nothing, nothing, nothing), self.frame, self.zones, set(self.names))
-        return {name: found[name][1] for name in self.names}
-
-    def __call__(self, prepared: tuple[End, Integers]) -> Mapping[str, Contributions]:
-        """Return the contributions to every table."""
-        ends, unit = prepared
-        return {name: once(unit, bins) for name, (bins, _) in end_bins(ends, self.frame, self.zones, set(self.names)).items()}
+    def _weighted_trips(self, name: str) -> Table:
+        """Return the table of the number of trips of a round, each as its unit's weight, by which the round is scaled."""
+        return Table(name=name, n_bins=1, share=JOINT_COUNT_SHARES[name], limit=self.limit, joint=True)
 
 
 def _refuse_too_few(n: float, noise: NoiseLevel) -> None:
