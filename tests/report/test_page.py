@@ -109,7 +109,7 @@ def test_releases_without_trips_show_their_promise(judged, tmp_path):
     pool = Review(Release(release.folder, manifest), judged.review.original, None)
     for public in (False, True):
         page = write_report(tmp_path / f"{public}.html", pool, Evaluation((), {}), public=public).read_text(encoding="utf-8")
-        assert "A release of pool" in page and "pool.parquet" in page and manifest.guarantee.words()[:40] in page
+        assert "Pool released by geoind" in page and "pool.parquet" in page and manifest.guarantee.words()[:40] in page
         assert "<svg" not in page
 
 

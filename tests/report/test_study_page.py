@@ -8,6 +8,7 @@ import re
 import polars as pl
 import pytest
 
+from murmurate.core.score import number
 from murmurate.judging.study import study
 from murmurate.report.plots import Drawing, linear_axis, log_axis, series_style
 from murmurate.report.study import study_page, write_study_report
@@ -75,7 +76,7 @@ def test_a_mechanism_without_lines_is_named(page):
 
 def test_the_numbers_are_those_of_the_regression(result, page):
     c = result.regression.second.row(0, named=True)["c"]
-    assert f"{c:,.4g}" in page
+    assert number(c, digits=4) in page and not re.search(r"\d[eE][+-]?\d\d", page.split("</style>")[-1])
     assert "Nothing changes: duration_change" in page
 
 

@@ -37,8 +37,8 @@ class Score:
         }
 
 
-def number(value: float | None, unit: str = "", *, sign: bool = False) -> str:
-    """Write a number people can read, with its unit and three digits; a dash where there is none.
+def number(value: float | None, unit: str = "", *, digits: int = 3, sign: bool = False) -> str:
+    """Write a number people can read, with its unit, three digits and never a power of ten; a dash where there is none.
 
     >>> number(1234.567, "m"), number(0.04567), number(0.0, "%"), number(float("nan"))
     ('1,235 m', '0.0457', '0 %', '–')
@@ -50,10 +50,10 @@ def number(value: float | None, unit: str = "", *, sign: bool = False) -> str:
     if math.isinf(value):
         return "infinite"
     plus = "+" if sign else ""
-    if abs(value) >= 99.95:
+    if abs(value) >= 10**digits - 0.5:
         text = f"{value:{plus},.0f}"
     elif abs(value) >= 0.0001 or not value:
-        text = f"{value:{plus}.3g}"
-    else:  # never a power of ten: two digits behind the zeros
+        text = f"{value:{plus},.{digits}g}"
+    else:  # two digits behind the zeros
         text = f"{value:{plus}.{1 - math.floor(math.log10(abs(value)))}f}"
     return f"{text} {unit}".strip()

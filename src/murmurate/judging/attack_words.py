@@ -81,6 +81,21 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
 """(name of a score, short label, sentence that a share may follow: "... in 5 % of attempts"); numbers are put in."""
 
 
+TITLES = {
+    "average": "Averaging many reports of one place",
+    "reidentify": "Finding a trip by known places",
+    "reconstruct": "Rebuilding trips from counts of roads",
+    "localise": "Telling fakes from the true place",
+    "membership": "Telling who was in the data",
+}
+"""Attacks by name, in words; one that is not listed is shown by its name."""
+
+
+def attack_title(name: str) -> str:
+    """Write the title of an attack."""
+    return TITLES.get(name, name.replace("_", " ").capitalize())
+
+
 def attack_label(name: str) -> str:
     """Write the short label of a score of an attack.
 

@@ -16,6 +16,7 @@ class Days(TripsKind):
     """Whole days in `data.parquet`; the list of mechanisms says which make them."""
 
     name = "days"
+    title = "Whole days"
     written_as = "trips"
     headline: ClassVar[Mapping[str, str]] = {
         "day_visits.kl": "Whole days: difference of visits, busiest place first",

@@ -31,6 +31,8 @@ class Kind:
     name: str = ""
     written_as: str = ""
     """The word in the manifest; a finer kind shares that of the kind it refines, so that older versions can read it."""
+    title: ClassVar[str] = ""
+    """What it holds, as the title of a page; its name where it has none."""
     identifiers: ClassVar[bool] = False
     """Whether it holds trips with uid and tid, so that the statement speaks of them and trips may be paired with originals."""
     sampled: ClassVar[bool] = False

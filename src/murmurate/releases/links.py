@@ -23,6 +23,7 @@ class Links(Kind):
     """`links.parquet` and its network as `network.gpkg` and `network.geojson`."""
 
     name = "network"
+    title = "Road traffic"
     figures = ("traffic",)
     headline: ClassVar[Mapping[str, str]] = {
         "network_length.lost": "Roads lost, by length",

@@ -18,6 +18,7 @@ class FittedModel(Kind):
     """A model; its samples are what is measured and attacked."""
 
     name = "model"
+    title = "A model"
     sampled = True
     no_attack = "a model is judged by the trips drawn from it; sample it first."
 

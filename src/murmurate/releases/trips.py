@@ -18,6 +18,7 @@ class TripsKind(Kind):
     """Trips in `data.parquet`."""
 
     name = "trips"
+    title = "Trips"
     identifiers = True
     figures = ("maps", "distributions", "lives")
     headline: ClassVar[Mapping[str, str]] = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from murmurate.core.score import Score
+from murmurate.core.score import Score, number
 from murmurate.core.space import Floats
 from murmurate.metrics.comparison import Side
 from murmurate.report.plots import round_step
@@ -73,7 +73,7 @@ def score_by_hour(title: str, unit: str, scores: Sequence[Score], name: str, flo
         level = y_of(np.array([floor.value]))[0]
         series.append(Series("floor", "a second sample of the originals", f"M{LEFT} {level:.0f}H{WIDTH - RIGHT}"))
     worst = int(np.nanargmax(values))
-    words = f"From {np.nanmin(values):.3g} to {np.nanmax(values):.3g} ({unit}), greatest at {worst}:00."
+    words = f"From {number(float(np.nanmin(values)))} to {number(float(np.nanmax(values)))} ({unit}), greatest at {worst}:00."
     ticks = tuple((float(LEFT + hour / 24 * (WIDTH - LEFT - RIGHT)), f"{hour}") for hour in range(0, 25, 6))
     return Chart(title, "hour of day", unit, ticks, y_ticks, tuple(series), words)
 
@@ -93,12 +93,12 @@ def histogram(title: str, unit: str, values: Mapping[str, Floats], y_label: str 
     x = LEFT + edges / edges[-1] * (WIDTH - LEFT - RIGHT)
     series = tuple(_steps(role, x, y_of(share), y_of(np.zeros(1))[0]) for role, share in shares.items())
     ticks = np.arange(0, edges[-1] + x_step / 1e6, x_step)
-    medians = ", ".join(f"{role} {np.median(found):.3g} {unit}" for role, found in finite.items())
+    medians = ", ".join(f"{role} {number(float(np.median(found)), unit)}" for role, found in finite.items())
     return Chart(
         title,
         unit,
         y_label,
-        tuple((float(LEFT + tick / edges[-1] * (WIDTH - LEFT - RIGHT)), f"{tick:g}") for tick in ticks),
+        tuple((float(LEFT + tick / edges[-1] * (WIDTH - LEFT - RIGHT)), f"{tick:,.6g}") for tick in ticks),
         y_ticks,
         series,
         f"Median: {medians}.",

@@ -10,19 +10,19 @@ from pathlib import Path
 from murmurate.core.score import Score, number
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
+from murmurate.judging.attack_words import attack_label
 from murmurate.judging.scoring import Evaluation
-from murmurate.metrics.comparison import Side
+from murmurate.judging.verdict import Verdict
 from murmurate.releases import KINDS, kind_named
 from murmurate.releases.folder import Release
-from murmurate.report.charts import Chart, distributions
 from murmurate.report.figures import ORIGINAL
-from murmurate.report.maps import Base, atlas
+from murmurate.report.maps import Base, Panel, atlas
 from murmurate.report.page import Promise
 from murmurate.report.render import render, write_page
 from murmurate.report.score_rows import BETTER, row
 from murmurate.report.traffic_maps import TrafficMap, comparison_maps
 from murmurate.report.view import View
-from murmurate.report.words import KEY_ATTACKS, part_words
+from murmurate.report.words import KEY_ATTACKS
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.grid import Grid
@@ -35,9 +35,11 @@ class Entry:
     release: Release
     evaluation: Evaluation | None = None
     attacked: Evaluation | None = None
+    verdict: Verdict | None = None
     page: str = ""
     """Its own report, relative to the comparison; empty where there is none."""
     attack_page: str = ""
+    public_page: str = ""
 
     @property
     def name(self) -> str:
@@ -68,12 +70,18 @@ class Table:
 
 @dataclass(frozen=True)
 class Part:
-    """Hold what the page says of one release alone."""
+    """Hold what the page says of one release alone: its promise, what it is good for, and one map."""
 
     entry: Entry
     promise: Promise
-    charts: tuple[Chart, ...]
-    skipped: dict[str, str]
+    density: Panel | None
+    roads: TrafficMap | None
+
+    @property
+    def good_for(self) -> str:
+        """Return the first sentences of its verdict, without numbers."""
+        judged = self.entry.verdict
+        return "" if judged is None or not judged.headlines else judged.sentences[0]
 
 
 def write_comparison(
@@ -84,26 +92,22 @@ def write_comparison(
         raise InputError("there is no release to compare.", "make at least one.")
     laid = {entry.name: entry.trips for entry in entries}
     sides = {ORIGINAL: original} | {name: trips for name, trips in laid.items() if trips is not None}
-    before = Side(original, grid)
-    parts = [
-        Part(
-            entry,
-            Promise.of(entry.release.manifest),
-            tuple(distributions({"original": before, "released": Side(entry.trips, grid)})) if entry.trips is not None else (),
-            dict(entry.attacked.skipped) if entry.attacked else {},
-        )
-        for entry in entries
-    ]
     drawn = atlas(grid, sides, base=base, original=ORIGINAL)
+    density = {panel.title: panel for panel in drawn.density}
+    networks = {panel.title: panel for panel in _network_maps(entries, original, drawn.view)}
+    parts = [
+        Part(entry, Promise.of(entry.release.manifest), density.get(entry.name), networks.get(entry.name)) for entry in entries
+    ]
     text = render(
         "comparison.html.j2",
         demo=demo,
         original=original,
+        original_map=density[ORIGINAL],
         parts=parts,
         tables=score_tables(entries),
         attacks=attack_table(entries),
         atlas=drawn,
-        networks=_network_maps(entries, original, drawn.view),
+        networks=networks,
         grid=grid,
     )
     return write_page(path, text)
@@ -129,11 +133,11 @@ def attack_table(entries: Sequence[Entry]) -> Table | None:
     everything = list(dict.fromkeys(name for scores in found for name in scores))
     if not everything:
         return None
-    names = {name: words for name, words in KEY_ATTACKS.items() if name in everything}
+    chosen = [name for name in KEY_ATTACKS if name in everything]
     for name in everything:
-        attack = name.split(".")[0]
-        if not any(chosen.split(".")[0] == attack for chosen in names):
-            names[name] = f"{attack.replace('_', ' ')}: {part_words(name)}"
+        if not any(other.split(".")[0] == name.split(".")[0] for other in chosen):
+            chosen.append(name)
+    names = {name: attack_label(name) for name in chosen}
     return _table(entries, found, names)
 
 

@@ -15,6 +15,8 @@ from murmurate.spaces.grid import Grid
 
 CLASSES = 7
 """Colour classes of the density maps, as many as the style sheet has ordered colours."""
+COLOURED = 0.9
+"""Share of all change that coloured cells hold at least; the rest stays blank. Set by hand."""
 MAX_CELLS_ACROSS = 64
 """Most cells along the longer side of a panel; finer ones cannot be distinguished and are drawn together. Set by hand."""
 
@@ -60,20 +62,37 @@ def density_patches(view: View, grid: Grid, share: Floats, breaks: Breaks) -> li
 
 
 def change_breaks(changes: Sequence[Floats]) -> Breaks:
-    """Return three sizes of change, for all panels: by the median panel's greatest, so that no bad release hides the rest."""
-    return shared_breaks(float(np.median([np.abs(change).max(initial=0.0) for change in changes])), 4)
+    """Return three sizes of change for all panels, from round numbers.
+
+    The least is small enough that the coloured cells hold most of all change; the greatest is by the median panel's greatest,
+    so that no bad release hides the rest.
+    """
+    greatest = float(np.median([np.abs(change).max(initial=0.0) for change in changes]))
+    size = np.sort(np.concatenate([np.abs(change) for change in changes]))[::-1]
+    if not greatest > 0:
+        return Breaks(())
+    held = np.cumsum(size) / size.sum()
+    least = min(greatest, float(size[np.searchsorted(held, COLOURED)]))
+    power = int(np.floor(np.log10(least)))
+    series = [float(f"{digit}e{k}") for k in range(power - 1, int(np.floor(np.log10(greatest))) + 1) for digit in (1, 2, 5)]
+    first = max(edge for edge in series if edge <= least)
+    steps = [edge for edge in series if first <= edge <= greatest]
+    return Breaks(tuple(dict.fromkeys((steps[0], steps[len(steps) // 2], steps[-1]))))
 
 
 def change_patches(view: View, grid: Grid, change: Floats, breaks: Breaks) -> list[Patch]:
     """Draw cells that hold a larger (positive numbers) or a smaller share than in the originals; small changes stay blank."""
     size = breaks.classes(np.abs(change))
     labels = breaks.labels("percentage points")
+    skipped = 4 - breaks.n  # the greatest change always has the strongest colour
     found = []
     for k in range(1, breaks.n):
         for sign, word in ((-1, "fewer"), (1, "more")):
             cells = np.flatnonzero((size == k) & (np.sign(change) == sign))
             if len(cells):
-                found.append(Patch(sign * k, cell_squares(view, grid, cells), f"{word} than in the originals by {labels[k]}"))
+                found.append(
+                    Patch(sign * (k + skipped), cell_squares(view, grid, cells), f"{word} than in the originals by {labels[k]}")
+                )
     return found
 
 

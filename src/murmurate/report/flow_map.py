@@ -26,10 +26,11 @@ BEND = 0.16
 
 @dataclass(frozen=True)
 class Arcs:
-    """Hold the flows of one class: arcs with a dot where they end, rings for those that stay in a zone."""
+    """Hold the flows of one class: arcs, open dots where they begin, full ones where they end, rings inside a zone."""
 
     number: int
     d: str
+    starts: tuple[tuple[int, int], ...]
     ends: tuple[tuple[int, int], ...]
     rings: tuple[tuple[int, int], ...]
     label: str
@@ -87,6 +88,6 @@ def flow_arcs(view: View, zones: Grid, flows: Flows, breaks: Breaks) -> list[Arc
             bend_x = np.rint((x1 + x2) / 2 - BEND * (y2 - y1)).astype(np.int64)
             bend_y = np.rint((y1 + y2) / 2 + BEND * (x2 - x1)).astype(np.int64)
             d = "".join(f"M{x1[i]} {y1[i]}Q{bend_x[i]} {bend_y[i]} {x2[i]} {y2[i]}" for i in moves)
-            ends = tuple((int(x2[i]), int(y2[i])) for i in moves)
-            found.append(Arcs(k + skipped + 1, d, ends, tuple((int(x1[i]), int(y1[i])) for i in stays), labels[k]))
+            starts, ends = (tuple(dict.fromkeys((int(x[i]), int(y[i])) for i in moves)) for x, y in ((x1, y1), (x2, y2)))
+            found.append(Arcs(k + skipped + 1, d, starts, ends, tuple((int(x1[i]), int(y1[i])) for i in stays), labels[k]))
     return found

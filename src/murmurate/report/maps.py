@@ -191,6 +191,8 @@ def _legend(title: str, kind: str, breaks: Breaks, unit: str, classes: int) -> L
 
 def _change_legend(breaks: Breaks) -> Legend:
     labels = breaks.labels("pp")
-    fewer = [(-k, f"fewer, {labels[k]}") for k in range(breaks.n - 1, 0, -1)]
-    more = [(k, f"more, {labels[k]}") for k in range(1, breaks.n)]
-    return Legend("Change of a cell's share, in percentage points (pp)", "change", (*fewer, *more))
+    skipped = 4 - breaks.n  # the greatest change always has the strongest colour
+    fewer = [(-k - skipped, f"fewer, {labels[k]}") for k in range(breaks.n - 1, 0, -1)]
+    more = [(k + skipped, f"more, {labels[k]}") for k in range(1, breaks.n)]
+    blank = f"; blank: {labels[0]}" if breaks.edges else ""
+    return Legend(f"Change of a cell's share, in percentage points (pp){blank}", "change", (*fewer, *more))

@@ -12,6 +12,7 @@ from murmurate.core.score import Score
 from murmurate.judging.review import Review
 from murmurate.judging.scoring import Evaluation
 from murmurate.judging.verdict import GRADES, Verdict
+from murmurate.releases import kind_of
 from murmurate.releases.manifest import Manifest
 from murmurate.report.charts import Chart, score_by_hour
 from murmurate.report.figures import Shown, drawn
@@ -29,6 +30,7 @@ class Promise:
     """Hold what a manifest says, for the first screen of every page."""
 
     manifest: Manifest
+    title: str
     words: str
     short: str
     protected: bool
@@ -45,8 +47,10 @@ class Promise:
             for what, value in (("trips", guarantee.unit.max_trips), ("points", guarantee.unit.max_points))
             if value is not None
         ]
+        kind = kind_of(manifest)
         return cls(
             manifest,
+            kind.title or kind.name.capitalize(),
             guarantee.words(),
             short_promise(guarantee),
             not isinstance(guarantee, NoGuarantee),
@@ -64,15 +68,19 @@ def write_report(
     verdict: Verdict | None = None,
     public: bool = False,
     base: Base = None,
+    overview: str = "",
 ) -> Path:
     """Write the internal report, or the public one, which is made from the release folder and `base` alone.
 
-    `verdict` (`review.verdict`) leads the internal report; without it, the key scores do.
+    `verdict` (`review.verdict`) leads the internal report; without it, the key scores do. `overview` is a page to lead back to.
     """
     values = _public(review, base) if public else _internal(review, evaluation, base)
     promise = Promise.of(review.release.manifest)
     judged = None if public else verdict
-    return write_page(path, render("report.html.j2", public=public, promise=promise, verdict=judged, grades=GRADES, **values))
+    return write_page(
+        path,
+        render("report.html.j2", public=public, promise=promise, verdict=judged, grades=GRADES, overview=overview, **values),
+    )
 
 
 def write_attack_report(path: str | Path, review: Review, result: Evaluation) -> Path:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from murmurate.core.score import Score, number
+from murmurate.judging.attack_words import attack_label, attack_title
 from murmurate.releases.kind import Kind
 from murmurate.report.words import FAMILIES, FOLDED, MEANINGS, part_words
 
@@ -88,7 +89,10 @@ def attacks(scores: Iterable[Score]) -> list[Group]:
     by_attack: dict[str, list[Score]] = {}
     for score in scores:
         by_attack.setdefault(score.name.split(".")[0], []).append(score)
-    return [Group(name.replace("_", " "), "", "", tuple(row(score) for score in found)) for name, found in by_attack.items()]
+    return [
+        Group(attack_title(name), "", "", tuple(row(score, attack_label(score.name)) for score in found))
+        for name, found in by_attack.items()
+    ]
 
 
 def key_rows(scores: Sequence[Score], kind: Kind, wanted: int = 6) -> list[Row]:

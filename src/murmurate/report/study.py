@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from murmurate.core.score import number
 from murmurate.judging.study import StudyResult
 from murmurate.judging.study.grid import ORIGINAL
 from murmurate.judging.study.table import INTERNAL, whole_file
@@ -41,7 +42,7 @@ def study_page(result: StudyResult, *, metrics: Sequence[str] | None = None) -> 
         spec=result.spec,
         internal=INTERNAL,
         frame=plots,
-        number=_number,
+        number=partial(number, digits=4),
         datasets=[_dataset(result, name, metrics) for name in names],
         skipped=dict(result.skipped),
         failed=dict(result.failed),
@@ -131,7 +132,3 @@ def _wanted(metric: str, metrics: Sequence[str] | None) -> bool:
     if metrics is not None:
         return metric in metrics
     return not metric.endswith(("sd", "_min", "_max", "_sum", ".min", ".max", ".sum"))
-
-
-def _number(value: float | None, digits: int = 4) -> str:
-    return "–" if value is None or not math.isfinite(value) else f"{value:,.{digits}g}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from murmurate.core.score import number
 from murmurate.judging.study.grid import ORIGINAL
 from murmurate.judging.study.regression import Regression
 from murmurate.report.plots import Drawing, Plot, linear_axis, log_axis, ordered_style, series_style
@@ -27,17 +28,17 @@ def first_layer(regression: Regression, dataset: str, metric: str, *, over: str,
     panels = []
     for label in labels:
         drawing, words = Drawing(x, y), []
-        for number, at in enumerate(budgets):
+        for index, at in enumerate(budgets):
             here = (pl.col("mechanism") == label) & (pl.col("budget") == at)
             points, line = means.filter(here).sort("over"), lines.filter(here)
             if points.is_empty():
                 continue
-            style, name = ordered_style(number, len(budgets)), f"{budget} {at:g}"
+            style, name = ordered_style(index, len(budgets)), f"{budget} {at:g}"
             a, b, low, high = (line[word][0] for word in ("a", "b", "low", "high"))
             drawing.band(
                 style, [0.0, reach], [b, b + low * reach], [b, b + high * reach], f"{name}: 95 % interval of the slope"
             )
-            drawing.line(style, [0.0, reach], [b, b + a * reach], f"{name}: {b:.4g} + {a:.4g} x {over}")
+            drawing.line(style, [0.0, reach], [b, b + a * reach], f"{name}: {_short(b)} + {_short(a)} x {over}")
             drawing.dots(style, points["over"].to_list(), points["value"].to_list(), _pointed(points, over, name))
             words.append(f"{_short(a)} at {budget} {at:g}")
         panels.append(drawing.panel(label, f"Slope a: {', '.join(words)}."))
@@ -61,16 +62,16 @@ def final_layer(regression: Regression, dataset: str, metric: str, *, over: str,
     left = Drawing(linear_axis(over, means["over"].to_list()), linear_axis("residual", means["residual"].to_list()))
     left.across(0.0, "no residual")
     still = []
-    for number, label in enumerate(labels):
-        here, style = pl.col("mechanism") == label, series_style(number)
+    for index, label in enumerate(labels):
+        here, style = pl.col("mechanism") == label, series_style(index)
         line = second.filter(here).row(0, named=True)
         c, low, high = (line[word] for word in ("c", "low", "high"))
         points = slopes.filter(here).sort("budget")
         if points.is_empty():
             still.append(f"{label}: it does not change this score, so there is no 1/a.")
         final.band(style, [0.0, reach], [0.0, low * reach], [0.0, high * reach], f"{label}: 95 % interval of c")
-        final.line(style, [0.0, reach], [0.0, c * reach], f"{label}: {c:.4g} x {budget}")
-        named = [f"{label}, {budget} {row['budget']:g}: 1/a = {1 / row['a']:.4g}" for row in points.iter_rows(named=True)]
+        final.line(style, [0.0, reach], [0.0, c * reach], f"{label}: {_short(c)} x {budget}")
+        named = [f"{label}, {budget} {row['budget']:g}: 1/a = {_short(1 / row['a'])}" for row in points.iter_rows(named=True)]
         final.dots(style, points["budget"].to_list(), (1 / points["a"]).to_list(), named)
         rest = means.filter(here).sort("over")
         named = [f"{label}, {budget} {row['budget']:g}, {over} {row['over']:g}" for row in rest.iter_rows(named=True)]
@@ -83,7 +84,7 @@ def final_layer(regression: Regression, dataset: str, metric: str, *, over: str,
         final.panel("Final layer: 1/a", f"Slope c: {rates}." if rates else "No slope c."),
         left.panel("Residuals of the first layer", f"The largest is {_short(greatest)}."),
     )
-    legend = tuple((series_style(number), label) for number, label in enumerate(labels))
+    legend = tuple((series_style(index), label) for index, label in enumerate(labels))
     caption = "The steeper the line, the less a mechanism disturbs for its budget; shaded: 95 % interval of c."
     return Plot("Final layer", caption, panels, legend, tuple(still))
 
@@ -117,14 +118,14 @@ def performance(regression: Regression, dataset: str, metrics: Sequence[str], *,
     percents = [value for _, part in drawn for value in part["percent"].to_list()]
     drawing = Drawing(linear_axis(budget, table["budget"].to_list()), linear_axis("% less disturbance", percents))
     drawing.across(0.0, "as the baseline")
-    for number, (name, part) in enumerate(drawn):
+    for index, (name, part) in enumerate(drawn):
         at, gained = part["budget"].to_list(), part["percent"].to_list()
-        drawing.line(series_style(number), at, gained, name)
+        drawing.line(series_style(index), at, gained, name)
         named = [
-            f"{name}, {budget} {row['budget']:g}: {row['percent']:.3g} %{'' if row['differs'] else ', intervals overlap'}"
+            f"{name}, {budget} {row['budget']:g}: {_short(row['percent'])} %{'' if row['differs'] else ', intervals overlap'}"
             for row in part.iter_rows(named=True)
         ]
-        drawing.dots(series_style(number), at, gained, named)
+        drawing.dots(series_style(index), at, gained, named)
     notes = []
     if others:
         notes.append(f"Only in the tables, one score of each metric being drawn: {', '.join(others)}.")
@@ -132,7 +133,7 @@ def performance(regression: Regression, dataset: str, metrics: Sequence[str], *,
         notes.append(f"Beyond {STEEPEST_PERCENT:,.0f} %, as the baseline hardly changes them: {', '.join(steep)}.")
     base = table["baseline"][0]
     words = f"From {_short(min(percents))} % to {_short(max(percents))} %." if percents else "No line fits this frame."
-    legend = tuple((series_style(number), name) for number, (name, _) in enumerate(drawn))
+    legend = tuple((series_style(index), name) for index, (name, _) in enumerate(drawn))
     caption = f"Above 0 a mechanism disturbs less than {base} at the same {budget}, below 0 more."
     return Plot(f"Performance against {base}", caption, (drawing.panel("", words),), legend, tuple(notes))
 
@@ -170,18 +171,19 @@ def trade_off(table: pl.DataFrame, dataset: str, *, utility: str, attack: str, s
     scale = log_axis if spread else linear_axis
     y = scale(_axis(utility, units[0] if units else ""), [*values, reference])
     drawing = Drawing(linear_axis(f"success of {attack}", [*drawn["value"].to_list(), level]), y)
-    drawing.upright(level, f"by chance: {level:.3g}")
-    drawing.across(reference, f"the originals: {reference:.4g}")
-    for number, (label, both) in enumerate(pairs.items()):
+    drawing.upright(level, f"by chance: {_short(level)}")
+    drawing.across(reference, f"the originals: {_short(reference)}")
+    for index, (label, both) in enumerate(pairs.items()):
         named = [
-            f"{label}: {settings.get((label, row['setting']), '')}; attack {row['value']:.3g}, utility {row['good']:.4g}"
+            f"{label}: {settings.get((label, row['setting']), '')}; "
+            f"attack {_short(row['value'])}, utility {_short(row['good'])}"
             for row in both.iter_rows(named=True)
         ]
-        drawing.dots(series_style(number), both["value"].to_list(), both["good"].to_list(), named)
+        drawing.dots(series_style(index), both["value"].to_list(), both["good"].to_list(), named)
     caption = f"Every dot is one setting. Left is safer against this attack; {_closer(better, bool(own))}. Dotted: chance"
     caption += ", and the originals' own value." if math.isfinite(reference) else "."
     words = f"{drawn.height} settings; attack {_range(drawn['value'].to_list())}, utility {_range(values)}."
-    legend = tuple((series_style(number), label) for number, label in enumerate(pairs))
+    legend = tuple((series_style(index), label) for index, label in enumerate(pairs))
     return Plot(f"Utility against {attack}", caption, (drawing.panel("", words),), legend, tuple(notes))
 
 
@@ -215,7 +217,7 @@ def _closer(better: str, own: bool) -> str:
 
 
 def _pointed(points: pl.DataFrame, over: str, name: str) -> list[str]:
-    return [f"{name}, {over} {row['over']:g}: {row['value']:.4g}" for row in points.iter_rows(named=True)]
+    return [f"{name}, {over} {row['over']:g}: {_short(row['value'])}" for row in points.iter_rows(named=True)]
 
 
 def _range(values: Sequence[float]) -> str:
@@ -223,7 +225,7 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return number(value, digits=4)
 
 
 def _of(table: pl.DataFrame, dataset: str, metric: str) -> pl.DataFrame:

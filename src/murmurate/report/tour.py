@@ -139,8 +139,9 @@ def _show(town: City, folder: Path, seed: int, cell_m: float, name: str) -> Entr
         evaluation = seen.take_metrics(grid=town.grid(cell_m), metrics=chosen, workers=1, seed=seed)
     if kind.attacks:
         attacked = seen.run_attacks(seed=seed)
+    judged = seen.verdict(evaluation, attacked=attacked, seed=seed) if evaluation.scores else None
     pages, base = folder / "reports", _base(town)
-    write_report(pages / f"{name}.html", seen, evaluation, base=base)
+    write_report(pages / f"{name}.html", seen, evaluation, verdict=judged, base=base, overview=f"../{REPORT}")
     write_report(pages / f"{name}-public.html", seen, evaluation, base=base, public=True)
     if attacked is not None:
         write_attack_report(pages / f"{name}-attacks.html", seen, attacked)
@@ -148,8 +149,10 @@ def _show(town: City, folder: Path, seed: int, cell_m: float, name: str) -> Entr
         made,
         evaluation if evaluation.scores else None,
         attacked,
+        judged,
         page=f"reports/{name}.html",
         attack_page=f"reports/{name}-attacks.html" if attacked is not None else "",
+        public_page=f"reports/{name}-public.html",
     )
 
 
@@ -162,4 +165,5 @@ def _json(entry: Entry) -> dict[str, Any]:
         "guarantee": entry.release.manifest.to_json()["guarantee"],
         "scores": entry.evaluation.to_json()["scores"] if entry.evaluation else [],
         "attacks": entry.attacked.to_json()["scores"] if entry.attacked else [],
+        "verdict": entry.verdict.to_json() if entry.verdict else None,
     }

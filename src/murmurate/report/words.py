@@ -126,13 +126,13 @@ PARTS = {
 }
 """Parts of names of scores, in words."""
 
-KEY_ATTACKS = {
-    "reidentify.places.top1_k4": "Trip found by 4 known points",
-    "reidentify.timed.top1_k1": "Trip found by 1 known point and time",
-    "average.found_10": "Place found by averaging 10 reports",
-    "reconstruct.ends.imbalance.exact": "Trip ends found from counts of links",
-    "reconstruct.trips.paths": "Trips rebuilt from counts of links",
-}
+KEY_ATTACKS = (
+    "reidentify.places.top1_k4",
+    "reidentify.timed.top1_k1",
+    "average.found_10",
+    "reconstruct.ends.imbalance.exact",
+    "reconstruct.trips.paths",
+)
 """The results of attacks that a comparison shows first; of any other attack it shows the first result."""
 
 
