@@ -8,8 +8,10 @@ from itertools import pairwise
 
 import pytest
 
+from murmurate.judging.study import study
 from murmurate.report.compare import Entry, write_comparison
 from murmurate.report.page import write_attack_report, write_report
+from murmurate.report.study import write_study_report
 
 pytestmark = pytest.mark.browser
 
@@ -36,10 +38,22 @@ def browser():
 @pytest.fixture(scope="module")
 def pages(judged, tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
-    entry = Entry(judged.review.release, judged.evaluation, judged.attacked)
+    verdict = judged.review.verdict(judged.evaluation, attacked=judged.attacked)
+    entry = Entry(judged.review.release, judged.evaluation, judged.attacked, verdict)
     grid = judged.town.grid(400)
+    skating = {
+        "name": "skating",
+        "metrics": ["hausdorff"],
+        "attacks": ["reidentify"],
+        "datasets": {"tony900": {"skaters": 12}},
+        "seed": 1,
+        "repeats": 2,
+        "mechanisms": [{"name": "geoind", "label": "simple", "sweep": {"epsilon": [0.5, 1], "radius_m": [50, 200]}}],
+        "regression": {"baseline": "simple"},
+    }
     return {
-        "internal": write_report(folder / "internal.html", judged.review, judged.evaluation, base=judged.base),
+        "study": write_study_report(study(skating, out=folder / "study"), folder / "study.html"),
+        "internal": write_report(folder / "internal.html", judged.review, judged.evaluation, verdict=verdict, base=judged.base),
         "no_roads": write_report(folder / "no_roads.html", judged.review, judged.evaluation),
         "public": write_report(folder / "public.html", judged.review, judged.evaluation, base=judged.base, public=True),
         "attacks": write_attack_report(folder / "attacks.html", judged.review, judged.attacked),
@@ -89,7 +103,7 @@ def test_pages_are_silent_alone_and_inside_their_window(browser, pages, name, wi
 def test_no_map_is_blank(browser, pages, name, window):
     page, _, _ = opened(browser, pages[name], window)
     maps = page.locator("svg.map")
-    assert maps.count() >= 3
+    assert maps.count() >= (2 if name == "comparison" else 3)
     colours = [colours_of(maps.nth(k).screenshot()) for k in range(maps.count())]
     page.context.close()
     assert all(count > 20 for count in colours), colours
@@ -130,6 +144,35 @@ def test_people_who_do_not_see_the_figures_hear_them(browser, pages):
     page.context.close()
     assert silent == 0 and levels[0] == 1 and levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.parametrize("window", ["desktop", "phone", "night"])
+@pytest.mark.parametrize("name", ["internal", "public", "attacks", "comparison", "study"])
+def test_pages_are_accessible(browser, pages, name, window):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page, _, _ = opened(browser, pages[name], window)
+    found = Axe().run(page).response["violations"]
+    page.context.close()
+    assert not [(rule["id"], [node["html"][:120] for node in rule["nodes"][:3]]) for rule in found]
+
+
+def test_an_inaccessible_page_would_be_noticed(browser, pages, tmp_path):
+    from axe_playwright_python.sync_playwright import Axe
+
+    text = pages["internal"].read_text(encoding="utf-8").replace('role="img" aria-label=', 'role="img" data-label=')
+    (tmp_path / "mute.html").write_text(text, encoding="utf-8")
+    page, _, _ = opened(browser, tmp_path / "mute.html", "desktop")
+    found = {rule["id"] for rule in Axe().run(page).response["violations"]}
+    page.context.close()
+    assert "svg-img-alt" in found
+
+
+def test_the_overview_stays_short_on_a_phone(browser, pages):
+    page, _, _ = opened(browser, pages["comparison"], "phone")
+    height = page.evaluate("document.documentElement.scrollHeight")
+    page.context.close()
+    assert height < 4_000, "one release; eleven of them were 28,000 pixels once"
 
 
 def test_it_prints(browser, pages, tmp_path):

@@ -73,6 +73,8 @@ class Verdict:
     headlines: tuple[Headline, ...]
     broken: tuple[str, ...]
     """Names of the scores of attacks that are above twice chance."""
+    leaks: tuple[str, ...]
+    """Who finds what and how often, one sentence for each of the attacks that succeed most."""
     attacked: bool
     rules: str = RULES
 
@@ -87,6 +89,7 @@ class Verdict:
             "paragraph": self.paragraph,
             "headlines": [headline.to_json() for headline in self.headlines],
             "broken": list(self.broken),
+            "leaks": list(self.leaks),
             "attacked": self.attacked,
             "rules": self.rules,
         }
@@ -122,6 +125,7 @@ def verdict(
         sentences=tuple(sentences),
         headlines=tuple(headlines),
         broken=tuple(score.name for score in broken),
+        leaks=tuple(_leak(score) for score in _strongest(broken)),
         attacked=attacked is not None,
     )
 
@@ -203,13 +207,16 @@ def _sentences_of_privacy(
             *sentences,
             f"None of {len(results)} attack results is above twice chance, which proves nothing beyond the promise.",
         ]
-    for score in _strongest(broken):
-        success, chance = _rates(score) or (math.nan, math.nan)
-        sentences.append(f"{attack_sentence(score)} in {percent(success)} of attempts (by chance {percent(chance)}).")
+    sentences += [_leak(score) for score in _strongest(broken)]
     more = len(broken) - len(_strongest(broken))
     if more:
         sentences.append(f"{more} more attack result{'s are' if more > 1 else ' is'} above twice chance.")
     return sentences
+
+
+def _leak(score: Score) -> str:
+    success, chance = _rates(score) or (math.nan, math.nan)
+    return f"{attack_sentence(score)} in {percent(success)} of attempts (by chance {percent(chance)})."
 
 
 def _exponent(guarantee: Guarantee) -> float:
