@@ -155,3 +155,88 @@ def test_bad_points_and_plans_are_refused_before_anything_is_spent():
         predictive(interval_s=None).session(points=10)
     with pytest.raises(ParameterError, match="smooth"):
         predictive(smooth=True).session(points=10)
+
+
+def test_noise_drawn_ahead_is_never_copied(tmp_path):
+    """A block drawn in advance survived fork, deep copy and pickle, so that two reports carried the same noise."""
+    import copy
+    import os
+    import pickle
+
+    from murmurate.noise import secure
+
+    draws = Draws(secure(), block=32)
+    draws.ready()
+    before = draws.words.copy(), draws.radius.copy()
+    for other in (copy.deepcopy(draws), copy.copy(draws), pickle.loads(pickle.dumps(draws))):
+        other.ready()
+        assert not np.isin(other.words, before[0]).any()
+        assert not np.isin(other.radius, before[1]).any()
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            draws.ready()
+            os.write(theirs, draws.words.tobytes())
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as pipe:
+        found = np.frombuffer(pipe.read(), np.uint64)
+    os.waitpid(child, 0)
+    assert len(found) == 32
+    assert not np.isin(found, before[0]).any()
+
+
+def test_a_forked_or_copied_session_draws_its_own_noise_and_shares_the_account():
+    import copy
+    import os
+
+    session = PredictiveGeoIndistinguishability(epsilon=1.0, radius_m=300.0, interval_s=15.0, max_points=400).session(
+        points=400
+    )
+    session.report((60.17, 24.94))
+    reports = set()
+    before = session.spent
+    for _ in range(20):
+        ours, theirs = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.write(theirs, _first_word(session))
+            finally:
+                os._exit(0)
+        os.close(theirs)
+        with os.fdopen(ours, "rb") as pipe:
+            reports.add(pipe.read())
+        os.waitpid(child, 0)
+    assert len(reports) == 20
+    assert session.spent > before  # what the children spent is gone for all
+    other = copy.deepcopy(session)
+    before = session.spent
+    for k in range(30):
+        other.report((60.1 + k % 2, 24.95))
+    assert session.spent == other.spent > before
+
+
+def test_a_session_without_a_file_is_not_pickled(tmp_path):
+    import pickle
+
+    from murmurate.errors import GuaranteeRefused
+
+    mechanism = PredictiveGeoIndistinguishability(epsilon=1.0, radius_m=300.0, interval_s=15.0)
+    with pytest.raises(GuaranteeRefused, match="exist twice"):
+        pickle.dumps(mechanism.session(points=10))
+    kept = mechanism.session(points=10, path=tmp_path / "s.json")
+    kept.report((60.17, 24.94))
+    again = pickle.loads(pickle.dumps(kept))
+    assert again.spent == kept.spent
+    again.report((60.17, 24.94))
+    with pytest.raises(GuaranteeRefused, match="changed by somebody else"):
+        kept.report((60.17, 24.94))
+
+
+def _first_word(session):
+    session.report((60.17, 24.94))
+    draws = session._draws
+    return draws.words.tobytes() + draws.radius.tobytes()

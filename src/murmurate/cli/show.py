@@ -44,12 +44,23 @@ def fault(error: BaseException) -> int:
         import traceback
 
         traceback.print_exception(error)
+    # the message of a foreign error may quote a value of the data, and this text ends up in logs
     typer.echo(
-        f"This is a fault of Murmurate's own, not of your data: {type(error).__name__}: {error}\n"
-        "Set MURMURATE_DEBUG=1 to see where, and please report it (without private data).",
+        f"This is a fault of Murmurate's own, not of your data: {type(error).__name__} in {_where(error)}.\n"
+        "Set MURMURATE_DEBUG=1 to see more, and please report it (without private data).",
         err=True,
     )
     return 1
+
+
+def _where(error: BaseException) -> str:
+    """Return module and line of the last frame of our own."""
+    place, frame = "the command line", error.__traceback__
+    while frame is not None:
+        name = str(frame.tb_frame.f_globals.get("__name__", ""))
+        place = f"{name}, line {frame.tb_lineno}" if name.startswith("murmurate") else place
+        frame = frame.tb_next
+    return place
 
 
 def _title(error: MurmurateError) -> str:

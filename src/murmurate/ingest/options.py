@@ -31,7 +31,7 @@ class ReadOptions:
     strict: bool = False
     carry: tuple[str, ...] | None = None
     """Columns to carry beside the canonical ones; None carries every plain one."""
-    max_expansion: int = 200
+    max_expansion: int = 25
     """A compressed file that grows by more than this factor (and past 256 MiB) is refused as a bomb."""
 
     def __post_init__(self) -> None:

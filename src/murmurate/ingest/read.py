@@ -37,7 +37,7 @@ def read(
     time_format: str | None = None,
     encoding: str | None = None,
     carry: tuple[str, ...] | None = None,
-    max_expansion: int = 200,
+    max_expansion: int = 25,
     space: Space | str | None = None,
     strict: bool = False,
     report: ReadReport | None = None,

@@ -23,6 +23,7 @@ from murmurate.custody.internal import Internal
 from murmurate.errors import InputError
 from murmurate.judging.scoring import Evaluation, run_attacks, take_metrics
 from murmurate.judging.second_sample import second_sample
+from murmurate.judging.study.table import whole_file
 from murmurate.judging.verdict import Verdict, verdict
 from murmurate.releases import kind_of_data
 from murmurate.releases.folder import Release, open_release
@@ -214,6 +215,6 @@ def _names(trips: Trips) -> pl.DataFrame:
 
 
 def write_json(path: Path, values: object) -> None:
-    """Write scores as plain JSON."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(values, indent=2, default=str) + "\n", encoding="utf-8")
+    """Write scores as plain JSON; they were computed from private data, so nobody else may read the file."""
+    with whole_file(path) as temporary:
+        temporary.write_text(json.dumps(values, indent=2, default=str) + "\n", encoding="utf-8")

@@ -14,6 +14,9 @@ exp(|t - t'|) holds for the cut test as it does for the ideal one, and since bot
 from __future__ import annotations
 
 import math
+import os
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -47,18 +50,28 @@ _FARTHEST = 20.0
 class Draws:
     """Holds blocks of scale-free randomness with counts of what is used; `ready` refills what a kernel has used up.
 
-    `used` counts the test words and the directions that are gone; a kernel keeps it up to date.
+    `used` counts the test words and the directions that are gone; a kernel keeps it up to date. Blocks belong to one object in
+    one process: a copy, a pickle or a forked child begins with empty ones, so that no noise is ever added twice.
     """
 
     def __init__(self, rng: Randomness, *, block: int = ATTEMPTS) -> None:
         self._rng, self._block = rng, block
+        self._empty()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(Draws, block=self._block), (self._rng,)
+
+    def _empty(self) -> None:
+        self._process = os.getpid()
         self._directions = Directions()
         self.words: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
         self.u = self.v = self.radius = self.other = np.empty(0)
         self.used = np.zeros(2, dtype=np.int64)
 
     def ready(self) -> None:
-        """Replace the blocks that are used up; what remains of the others stays."""
+        """Replace the blocks that are used up; what remains of the others stays, unless it was drawn by another process."""
+        if self._process != os.getpid():
+            self._empty()
         if self.used[0] >= len(self.words):
             self.words, self.used[0] = self._rng.words(self._block), 0
         if self.used[1] >= len(self.u):

@@ -13,9 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from murmurate import __version__
+from murmurate.core.expansion import read_table
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
 from murmurate.errors import OutputError, VerifyError
@@ -41,7 +40,7 @@ class Release:
         path = self.folder / DATA
         if not path.is_file():
             raise VerifyError(f"{self.folder} holds a release of kind {self.manifest.kind!r}, which has no trips.")
-        return Trips(pl.read_parquet(path), self.space, self.manifest.time_zone)
+        return Trips(read_table(path), self.space, self.manifest.time_zone)
 
     @property
     def kind(self) -> Kind:
@@ -111,7 +110,11 @@ def open_release(folder: str | Path, *, read_space: bool = False, space: Space |
 
 
 def _problems(folder: Path, manifest: Manifest) -> list[str]:
-    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    everything = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
+    links = [name for name, path in everything.items() if path.is_symlink()]
+    if links:  # a release is whole by itself; a link would have a reader open files of the reader's own
+        return [f"- {name} is a link to somewhere else" for name in links]
+    found = {name: path for name, path in everything.items() if path.is_file()}
     problems = [f"- {name} is missing" for name in manifest.files if name not in found]
     problems += [f"- {name} is not in the manifest" for name in found if name not in manifest.files and name != FILE]
     problems += [
@@ -120,6 +123,8 @@ def _problems(folder: Path, manifest: Manifest) -> list[str]:
         if name in found and hash_file(found[name]) != digest
     ]
     same_words = manifest.murmurate == __version__  # another version may put the same promise into other words
+    if STATEMENT not in manifest.files:
+        problems.append(f"- {STATEMENT} is not in the manifest")
     if not problems and same_words and found[STATEMENT].read_bytes() != statement_text(manifest).encode():
         problems.append(f"- {STATEMENT} does not say what the manifest says")
     return problems

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from murmurate import __version__
 from murmurate.core.guarantee import GeoInd, Guarantee, from_json, to_json
-from murmurate.errors import MurmurateError, VerifyError
+from murmurate.core.saved import read_object
+from murmurate.errors import InputError, MurmurateError, VerifyError
 from murmurate.releases import kind_of
 
 FORMAT = 1
@@ -26,6 +29,16 @@ SECURE = "secure stream"
 """Words of an assumption that does not hold for seeded releases."""
 STATEMENT = "statement.md"
 """File of the statement that people read."""
+LINKED = {
+    "none": "Identifiers are random and differ for every trip: trips of one person cannot be joined by them.",
+    "day": "Identifiers are random; the trips of one person on one day share one.",
+    "user": "Identifiers are random; all trips of one person share one.",
+}
+"""What the statement says of identifiers, by which trips share one."""
+FILE_SPACES = ("road", "zones", "stops")
+"""Spaces that are written with the name of a file. A manifest names it without a folder, so that it cannot point elsewhere."""
+FILE_PARAMETERS = ("library", "roads")
+"""Parameters that may name a file by themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,14 +98,12 @@ class Manifest:
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a release folder, or say why it is none."""
     path = folder / FILE
-    if not path.is_file():
+    if path.is_symlink() or not path.is_file():
         raise VerifyError(f"{folder} is not a release: it has no {FILE}.")
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(values, dict):
-            raise TypeError("it is not an object")
-    except (ValueError, TypeError, OSError, RecursionError) as error:
-        raise VerifyError(f"{path} cannot be read as a manifest: {error}.") from None
+        values = read_object(path, "a manifest")
+    except InputError as error:
+        raise VerifyError(f"{path} cannot be read as a manifest: {error}") from None
     if values.get("format") != FORMAT:
         raise VerifyError(
             f"{path} has manifest format {values.get('format')!r}; this version of Murmurate reads format {FORMAT}. "
@@ -103,9 +114,34 @@ def read_manifest(folder: Path) -> Manifest:
         values["statement"] = tuple(values["statement"])
         values["declared"] = tuple(values.get("declared", ()))
         values["files"] = dict(values["files"])
-        return Manifest(**values)
-    except (KeyError, TypeError, AttributeError, ValueError, MurmurateError) as error:
+        found = Manifest(**values)
+        _check_types(found)
+    except (KeyError, TypeError, AttributeError, ValueError, OSError, RecursionError, MurmurateError) as error:
         raise VerifyError(f"{path} does not follow the manifest schema: {error}.") from None
+    return found
+
+
+def _check_types(manifest: Manifest) -> None:
+    """Refuse fields of a wrong type, and names that lead out of the folder."""
+    texts = [
+        getattr(manifest, name) for name in ("release_id", "kind", "mechanism", "time_zone", "link", "created", "murmurate")
+    ]
+    texts += [manifest.model_of or "", *manifest.statement, *manifest.files, *manifest.files.values(), *manifest.parameters]
+    if not all(isinstance(text, str) for text in texts) or not isinstance(manifest.parameters, dict):
+        raise TypeError("a field is not of the type it must have")
+    if not re.fullmatch(r"[0-9A-Za-z_-]{1,64}", manifest.release_id + (manifest.model_of or "")):
+        raise ValueError("a release id is letters and digits")
+    if manifest.link not in LINKED or manifest.ids not in ("pseudonyms", "kept"):
+        raise ValueError("link or ids is none of the known words")
+    ZoneInfo(manifest.time_zone)
+    for name in manifest.files:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\\" in name or "\0" in name:
+            raise ValueError(f"it names a file outside its folder: {name[:100]!r}")
+    for key, value in manifest.parameters.items():
+        kind, colon, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
+        named = rest if colon and kind in FILE_SPACES else value if key in FILE_PARAMETERS else ""
+        if isinstance(named, str) and named != PurePath(named.replace("\\", "/")).name:
+            raise ValueError(f"its parameter {key} names a file in another folder: {named[:100]!r}")
 
 
 def statement_text(manifest: Manifest) -> str:
@@ -135,13 +171,8 @@ def statement_text(manifest: Manifest) -> str:
     if manifest.declared:
         said = "\n".join(f"- {sentence}" for sentence in manifest.declared)
         lines.append(f"## Declared public by the publisher\n\n{said}\n")
-    linked = {
-        "none": "Identifiers are random and differ for every trip: trips of one person cannot be joined by them.",
-        "day": "Identifiers are random; the trips of one person on one day share one.",
-        "user": "Identifiers are random; all trips of one person share one.",
-    }
     if kind_of(manifest).identifiers and manifest.ids == "pseudonyms":
-        lines.append(f"## Identifiers\n\n{linked[manifest.link]}\n")
+        lines.append(f"## Identifiers\n\n{LINKED[manifest.link]}\n")
     lines.append("## Parameters\n\n" + "\n".join(f"- `{name}` = {value}" for name, value in manifest.parameters.items()) + "\n")
     return "\n".join(lines)
 

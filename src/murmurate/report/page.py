@@ -80,6 +80,7 @@ def write_report(
     return write_page(
         path,
         render("report.html.j2", public=public, promise=promise, verdict=judged, grades=GRADES, overview=overview, **values),
+        public=public,
     )
 
 

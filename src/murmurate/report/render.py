@@ -29,10 +29,10 @@ def render(template: str, **values: Any) -> str:
     return environment.get_template(template).render(**values)
 
 
-def write_page(path: str | Path, text: str) -> Path:
-    """Write a page beside its final name, then move it there."""
+def write_page(path: str | Path, text: str, *, public: bool = False) -> Path:
+    """Write a page beside its final name, then move it there; others may read it only where it is `public`."""
     target = Path(path)
     with whole_file(target) as temporary:
         temporary.write_text(text, encoding="utf-8")
-        temporary.chmod(0o644)
+        temporary.chmod(0o644 if public else 0o600)
     return target

@@ -13,12 +13,14 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
+from murmurate.core.expansion import read_table
+from murmurate.core.saved import read_object
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import Fault, InputError
 from murmurate.spaces.drives import Drives
 from murmurate.spaces.road import RoadNetwork
 from murmurate.spaces.road.write import write_roads
-from murmurate.spaces.road.write_gpkg import HEADER
+from murmurate.spaces.road.write_gpkg import HEADER, open_geopackage
 
 LINKS, GEOPACKAGE, GEOJSON, ABOUT = "links.parquet", "network.gpkg", "network.geojson", "network.json"
 """Files of a network in a release folder."""
@@ -33,6 +35,8 @@ SCHEMA: dict[str, type[pl.DataType]] = {
     "travel_time_s": pl.Float64,
 }
 """Columns of `LINKS` and their types."""
+LINE = 1
+"""Shapely's number of the geometry type LineString."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -121,9 +125,9 @@ class LinkFlows:
         missing = [name for name in (LINKS, GEOPACKAGE) if not (path / name).is_file()]
         if missing:
             raise InputError([Fault("is missing", file=str(path / name)) for name in missing], "give a release of a network.")
-        about = json.loads((path / ABOUT).read_text(encoding="utf-8")) if (path / ABOUT).is_file() else {}
-        others = {file.stem: pl.read_parquet(file) for file in sorted(path.glob("*.parquet")) if file.name != LINKS}
-        return cls(network=_network(path / GEOPACKAGE), table=pl.read_parquet(path / LINKS), tables=others, about=about)
+        about = read_object(path / ABOUT, "a network release") if (path / ABOUT).is_file() else {}
+        others = {file.stem: read_table(file) for file in sorted(path.glob("*.parquet")) if file.name != LINKS}
+        return cls(network=_network(path / GEOPACKAGE), table=read_table(path / LINKS), tables=others, about=about)
 
 
 def _canonical(table: pl.DataFrame, n_links: int) -> pl.DataFrame:
@@ -152,19 +156,29 @@ def _network(file: Path) -> RoadNetwork:
     """Read the network of a GeoPackage that `write_roads` made, link for link."""
     import shapely
 
-    database = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
     try:
-        names = [row[1] for row in database.execute("PRAGMA table_info(links)")]
-        rows = database.execute("SELECT * FROM links ORDER BY link").fetchall()
-        # types are inferred from all rows: a column may begin with thousands of links that are not published
-        links = pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
-        nodes = [row[0] for row in database.execute("SELECT geom FROM nodes ORDER BY node")]
-    except sqlite3.Error as error:
-        raise InputError(f"{file}: is no network release ({error}).") from None
-    finally:
-        database.close()
-    lines = shapely.from_wkb([shape[len(HEADER) :] for shape in links["geom"].to_list()])
-    points = shapely.get_coordinates(shapely.from_wkb([shape[len(HEADER) :] for shape in nodes]))
+        with open_geopackage(file, "links", "nodes") as database:
+            names = [row[1] for row in database.execute("PRAGMA table_info(links)")]
+            rows = database.execute("SELECT * FROM links ORDER BY link").fetchall()
+            # types are inferred from all rows: a column may begin with thousands of links that are not published
+            links = pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
+            nodes = [row[0] for row in database.execute("SELECT geom FROM nodes ORDER BY node")]
+        lines = shapely.from_wkb([shape[len(HEADER) :] for shape in links["geom"].to_list()])
+        points = shapely.get_coordinates(shapely.from_wkb([shape[len(HEADER) :] for shape in nodes]))
+        if (shapely.get_type_id(lines) != LINE).any() or len(points) != len(nodes):
+            raise ValueError("its geometries are not lines between points")
+    except (
+        sqlite3.Error,
+        ValueError,
+        TypeError,
+        OverflowError,
+        pl.exceptions.PolarsError,
+        shapely.errors.ShapelyError,
+    ) as error:
+        raise InputError(f"{file}: is no network release, or damaged ({str(error)[:200]}).") from None
+    missing = [name for name in ("from_node", "to_node", "length_m", "road_class", "speed_kmh", "lanes") if name not in names]
+    if missing:
+        raise InputError(f"{file}: is damaged: its links lack {', '.join(missing)}.")
     vertices = shapely.get_coordinates(lines)
     return RoadNetwork.from_arrays(
         node_lat=points[:, 1],

@@ -152,7 +152,7 @@ def test_a_model_with_a_library_comes_back_as_it_was(library, tmp_path):
         values = dict(stored)
     values["label"][0, 0] = 500
     np.savez(tmp_path / "model.npz", **values)
-    with pytest.raises(InputError, match="shapes and ranges"):
+    with pytest.raises(InputError, match="column label: holds values outside"):
         plausible().load(tmp_path)
 
 

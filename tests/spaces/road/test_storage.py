@@ -56,7 +56,7 @@ def test_damaged_foreign_and_pickled_files_are_refused(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     np.savez(tmp_path / "pickled.npz", about=np.array([{"a": 1}], dtype=object))
     for name in ("cut.npz", "other.npz", "pickled.npz"):
-        with pytest.raises(InputError, match="not a whole network"):
+        with pytest.raises(InputError, match=r"not a whole network|does not hold a network"):
             load(tmp_path / name)
     about = np.frombuffer(b'{"schema": "murmurate-road-99"}', dtype=np.uint8)
     np.savez(tmp_path / "newer.npz", about=about)

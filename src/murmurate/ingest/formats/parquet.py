@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from murmurate.core.expansion import refuse_expansion
 from murmurate.errors import Fault, InputError
 from murmurate.ingest.columns import recognise
 from murmurate.ingest.faults import Faults, Place
@@ -34,6 +35,7 @@ def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[
             yield Batch(pl.DataFrame(schema=dict.fromkeys(schema.names, pl.String)), Place(file.name))
             return
         wanted = _wanted(schema, found, options)
+        refuse_expansion(table, file.path, wanted, max_expansion=options.max_expansion)
         texts = [name for name in wanted if name == found["uid"] and _is_text(schema.field(name).type)]
         table = _open(handle, file, texts)
         crs = _reference_system(schema, found.get("geometry"))

@@ -13,7 +13,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import polars as pl
 
+from murmurate.core import saved
 from murmurate.core.parameters import whole
+from murmurate.core.saved import MAX_WEIGHT, Range, indices, weights
 from murmurate.core.space import Integers
 from murmurate.core.trips import TIME, Trips
 from murmurate.errors import InputError
@@ -36,6 +38,9 @@ ARRAYS = "arrays.npz"
 
 SCHEMA = "schema.json"
 """Name of the file that says what the arrays are."""
+
+MAX_PARAMETER = 1e4
+"""Largest absolute parameter of a trained network in a saved model: activations stay finite. Far above what training gives."""
 
 AT_ONCE = 100_000
 """Trips of a part: what is made on the way to them stays below about 300 MB."""
@@ -100,17 +105,14 @@ class DPLocModel:
 
 def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays, Arrays]:
     """Schema, arrays of the ends and arrays of the moves, checked against each other; nothing is unpickled."""
-    try:
-        schema = json.loads((path / SCHEMA).read_text(encoding="utf-8"))
-        with np.load(path / ARRAYS, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path} does not hold a DP-Loc model: {error}") from None
+    schema = saved.read_object(path / SCHEMA, "a DP-Loc model")
     if schema.get("format") != FORMAT:
         raise InputError(f"{path} holds a model of format {schema.get('format')!r}; this version reads format {FORMAT}.")
+    arrays = saved.read_npz(path / ARRAYS, "a DP-Loc model")
     found = {name: {"shape": list(array.shape), "dtype": str(array.dtype)} for name, array in arrays.items()}
-    if found != schema["arrays"]:
-        wrong = sorted(name for name in set(found) | set(schema["arrays"]) if found.get(name) != schema["arrays"].get(name))
+    told = saved.field(schema, "arrays", dict, path)
+    if found != told:
+        wrong = sorted(name for name in set(found) | set(told) if found.get(name) != told.get(name))
         raise InputError(f"{path}: these arrays are not what the schema says: {', '.join(wrong)}.")
 
     def part(prefix: str) -> dict[str, Any]:
@@ -120,18 +122,54 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], Arrays, Arrays]:
 
 
 def load_model(path: Path, around: Neighbourhood, route: Route) -> DPLocModel:
-    """Read back what `save` wrote."""
+    """Read back what `save` wrote; every array is checked before anything is drawn from it."""
     schema, ends_arrays, move_arrays = read_arrays(path)
-    grid = parse(schema["space"])
+    grid = parse(saved.field(schema, "space", str, path))
     if not isinstance(grid, Grid):
         raise InputError(f"{path}: the model's space {schema['space']!r} is not a grid.")
+    time_zone, day = saved.calendar(schema, path)
+    hours = saved.field(schema, "hours", int, path, low=1, high=24)
+    slot_s = saved.field(schema, "slot_s", int, path, low=1, high=86_400)
+    kinds = tuple(str(kind) for kind in saved.field(schema, "kinds", list, path))
+    if 24 % hours or len(kinds) != 2:
+        raise InputError(f"{path}: hours or kinds in the schema are not those of a model; the model is damaged.")
     around = replace(around, rows=grid.rows, columns=grid.columns)
-    kinds = (schema["kinds"][0], schema["kinds"][1])
+    saved.check(path, ends_arrays, _ends_ranges(kinds[0], ends_arrays, grid, hours))
+    saved.check(path, move_arrays, _move_ranges(kinds[1], move_arrays, around, hours))
     ends = ends_from_arrays(kinds[0], ends_arrays)
-    router = router_from_arrays(kinds[1], move_arrays, around, schema["hours"], route)
-    return DPLocModel(
-        ends, router, grid, schema["time_zone"], schema["day"], schema["slot_s"], schema["hours"], schema["n"], kinds
-    )
+    router = router_from_arrays(kinds[1], move_arrays, around, hours, route)
+    n = saved.field(schema, "n", float, path)
+    return DPLocModel(ends, router, grid, time_zone, day, slot_s, hours, n, (kinds[0], kinds[1]))
+
+
+def _ends_ranges(kind: str, arrays: Arrays, grid: Grid, hours: int) -> dict[str, Range]:
+    """Return what the arrays of the ends may hold; those of a network are bounded alike."""
+    if kind != "counts":
+        return _network_ranges(arrays)
+    zones = len(arrays["joint"]) if "joint" in arrays and arrays["joint"].ndim == 3 else 1
+    fine = len(arrays["source_hour"]) if "source_hour" in arrays and arrays["source_hour"].ndim == 2 else zones
+    fine = fine if zones and fine % zones == 0 else zones  # fine zones divide coarse ones
+    by_hour, by_cell = weights(fine, hours), weights(grid.n_cells, some=True)
+    return {
+        "joint": weights(zones, zones, hours, some=True), "source_hour": by_hour, "destination_hour": by_hour,
+        "source_cell": by_cell, "destination_cell": by_cell, "zone": indices(fine, grid.n_cells),
+        "n": Range(low=-MAX_WEIGHT, high=MAX_WEIGHT, shape=()),
+    }  # fmt: skip
+
+
+def _move_ranges(kind: str, arrays: Arrays, around: Neighbourhood, hours: int) -> dict[str, Range]:
+    """Return what the arrays of the moves may hold; those of a network are bounded alike, except the sizes."""
+    sizes = Range(low=0.0, high=MAX_WEIGHT, shape=(None, hours, None), some=True)
+    if kind != "counts":
+        return _network_ranges(arrays) | ({"sizes": sizes} if "sizes" in arrays else {})
+    return {
+        "towards": weights(around.n_relative, around.n_offsets), "visits": weights(around.n_cells),
+        "steps": weights(around.n_cells, around.n_offsets), "sizes": sizes,
+    }  # fmt: skip
+
+
+def _network_ranges(arrays: Arrays) -> dict[str, Range]:
+    return {name: Range(low=-MAX_PARAMETER, high=MAX_PARAMETER, shape=array.shape) for name, array in arrays.items()}
 
 
 def ends_from_arrays(kind: str, arrays: Arrays) -> Ends:

@@ -12,7 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from murmurate.core import saved
 from murmurate.core.parameters import whole
+from murmurate.core.saved import MAX_LOG_WEIGHT, MAX_WEIGHT, Range, indices, weights
 from murmurate.core.trips import TIME, Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.mechanisms.flock.base_model import BaseModel, Flags
@@ -20,8 +22,18 @@ from murmurate.mechanisms.flock.ends import EndsPool, Outlines
 from murmurate.mechanisms.flock.estimates import candidate_log_weights, resample
 from murmurate.mechanisms.flock.fitting import Fitted
 from murmurate.mechanisms.flock.rounds import CANDIDATES_PER_TRIP
-from murmurate.mechanisms.flock.shapes import Pace, Shapes, times_us
-from murmurate.mechanisms.flock.tables import Zones, trip_contributions
+from murmurate.mechanisms.flock.shapes import N_SHAPE_ROWS, Pace, Shapes, times_us
+from murmurate.mechanisms.flock.tables import (
+    APART_RATIO_EDGES,
+    LENGTH_RATIO_EDGES,
+    N_DIAMETERS,
+    N_SPEED_ROWS,
+    N_SPEEDS,
+    Zones,
+    table_bins,
+    trip_contributions,
+    zone_table_bins,
+)
 from murmurate.mechanisms.flock.tracks import Frame, Tracks
 from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
@@ -43,6 +55,12 @@ SCHEMA = "schema.json"
 """File name of the schema."""
 ENDS_ARRAYS = ("source", "destination", "hour", "cumulative")
 """Arrays of the pool of ends that are saved."""
+MAX_CELLS = 1000
+"""Largest `max_cells` of a saved model, as for the mechanism's parameter."""
+MAX_DEPTH = 12
+"""Most halvings of zones in a saved model. Set by hand: fits use at most 8, and a table of pairs has 4^depth bins."""
+MIN_SIZE_M, MAX_SIZE_M = 1e-3, 1e8
+"""Least and largest diameter or length of a trip in a saved model, in metres: above zero, and beyond the size of the Earth."""
 Arrays = dict[str, NDArray[Any]]
 """Arrays by name."""
 
@@ -207,23 +225,21 @@ def write_model(path: Path, fitted: Fitted, *, time_zone: str, day: str) -> None
 
 def read_model(path: Path) -> tuple[Fitted, str, str]:
     """Read a saved model, its time zone and its day, without unpickling, and check it against the schema."""
-    try:
-        schema = json.loads((path / SCHEMA).read_text(encoding="utf-8"))
-        with np.load(path / ARRAYS, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path} does not hold a flock model: {error}") from None
+    schema = saved.read_object(path / SCHEMA, "a flock model")
     if schema.get("kind") != KIND or schema.get("format") != FORMAT:
         raise InputError(
             f"{path} holds a model of kind {schema.get('kind')!r} and format {schema.get('format')!r}; this reads kind "
             f"{KIND!r} and format {FORMAT}."
         )
-    if _describe(arrays) != schema["arrays"]:
+    arrays = saved.read_npz(path / ARRAYS, "a flock model")
+    if _describe(arrays) != schema.get("arrays"):
         raise InputError(f"{path}: the arrays are not what the schema says.", "The files belong to different models.")
-    grid = parse(schema["space"])
-    if not isinstance(grid, Grid):
-        raise InputError(f"{path}: the model's space {schema['space']!r} is not a grid.")
-    frame = Frame(grid=grid, **schema["frame"])
+    time_zone, day = saved.calendar(schema, path)
+    frame, depths = _public_parts(schema, path)
+    norm, n = saved.field(schema, "norm", str, path), saved.field(schema, "n", float, path)
+    if norm not in ("l1", "l2"):
+        raise InputError(f"{path}: norm in the schema is neither l1 nor l2; the model is damaged.")
+    saved.check(path, arrays, _ranges(arrays, frame, depths))
     outlines = None
     if "outlines.length_m" in arrays:
         outlines = Outlines(*(arrays[f"outlines.{field.name}"].astype(np.float64) for field in fields(Outlines)))
@@ -241,8 +257,60 @@ def read_model(path: Path) -> tuple[Fitted, str, str]:
         name.removeprefix("log_weight."): values for name, values in arrays.items() if name.startswith("log_weight.")
     }
     pace = Pace(arrays["pace"]) if "pace" in arrays else None
-    fitted = Fitted(base, Zones(arrays["zone"], **schema["depths"]), log_weights, schema["norm"], schema["n"], pace)
-    return fitted, schema["time_zone"], schema["day"]
+    return Fitted(base, Zones(arrays["zone"], **depths), log_weights, norm, n, pace), time_zone, day
+
+
+def _public_parts(schema: dict[str, Any], path: Path) -> tuple[Frame, dict[str, int]]:
+    """Return the frame and the depths of the zones of a schema, every number in its range."""
+    grid = parse(saved.field(schema, "space", str, path))
+    if not isinstance(grid, Grid):
+        raise InputError(f"{path}: the model's space {schema['space']!r} is not a grid.")
+    given, depths = saved.field(schema, "frame", dict, path), saved.field(schema, "depths", dict, path)
+    most = max(grid.rows, grid.columns)
+    limits = {"block": (1, most), "reach": (1, most), "hours": (1, 24), "max_cells": (2, MAX_CELLS)}
+    whole_numbers = {name: saved.field(given, name, int, path, low=low, high=high) for name, (low, high) in limits.items()}
+    if 24 % whole_numbers["hours"]:
+        raise InputError(f"{path}: hours in the schema do not divide a day; the model is damaged.")
+    stride = saved.field(given, "stride", float, path, low=0.0, high=1e6)
+    fine = saved.field(depths, "fine", int, path, low=0, high=MAX_DEPTH)
+    coarser = {name: saved.field(depths, name, int, path, low=0, high=fine) for name in ("by_hour", "pairs", "pairs_hour")}
+    return Frame(grid=grid, stride=stride, **whole_numbers), {"fine": fine, **coarser}
+
+
+def _ranges(arrays: Arrays, frame: Frame, depths: dict[str, int]) -> dict[str, Range]:
+    """Return what every array of a model may hold, given the public parts of its schema."""
+    n_cells, hours, around = frame.grid.n_cells, frame.hours, frame.around
+    pool = len(arrays["ends.source"]) if arrays.get("ends.source", np.zeros(())).ndim == 1 else None
+    ranges = {
+        "ends.source": indices(n_cells, pool),
+        "ends.destination": indices(n_cells, pool),
+        "ends.hour": indices(hours, pool),
+        "ends.cumulative": Range(low=0.0, high=MAX_WEIGHT, shape=(pool,), ascending=True, some=True),
+        "moves.towards": weights(around.n_relative, around.n_offsets),
+        "moves.visits": weights(frame.n_coarse),
+        "moves.steps": weights(frame.n_coarse, around.n_offsets),
+        "visits": weights(frame.n_coarse, some=True),
+        "inside": weights(n_cells, some=True),
+        "shapes.diameter": weights(N_DIAMETERS, some=True),
+        "shapes.ratios": weights(N_SHAPE_ROWS, len(APART_RATIO_EDGES) + 1, len(LENGTH_RATIO_EDGES) + 1, some=True),
+        "repeats": Range(low=0.0, high=1.0, shape=(N_DIAMETERS,)),
+        "zone": indices(2 ** depths["fine"], n_cells),
+    }
+    if "outlines.length_m" in arrays:
+        for name, edge in zip(("first_y", "first_x", "last_y", "last_x"), (*frame.top, *frame.top), strict=True):
+            ranges[f"outlines.{name}"] = Range(low=0.0, high=float(np.nextafter(np.float32(edge), np.inf)), shape=(pool,))
+        for name in ("diameter_m", "length_m"):
+            ranges[f"outlines.{name}"] = Range(low=MIN_SIZE_M, high=MAX_SIZE_M, shape=(pool,))
+    if "sizes" in arrays:
+        ranges["sizes"] = weights(None, hours, frame.max_cells, some=True)
+    if "pace" in arrays:
+        ranges["pace"] = weights(N_SPEED_ROWS, hours, N_SPEEDS, some=True)
+    bins = table_bins(frame) | zone_table_bins(hours, depths)
+    for name in arrays:
+        table = name.removeprefix("log_weight.")
+        if table != name and table in bins:
+            ranges[name] = Range(low=-MAX_LOG_WEIGHT, high=MAX_LOG_WEIGHT, shape=(bins[table],))
+    return ranges
 
 
 def _describe(arrays: Arrays) -> dict[str, dict[str, Any]]:

@@ -11,6 +11,7 @@ import polars as pl
 from numba import njit
 
 from murmurate.asking import STEPS, Answer, Norm
+from murmurate.core import saved
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import TIME, Trips
 from murmurate.errors import InputError, ParameterError
@@ -216,15 +217,16 @@ class RoadFlockModel(FlockModel):
 
 def read_road_model(path: Path, model: FlockModel) -> RoadFlockModel:
     """Read the road part of a saved model."""
-    try:
-        network = load(path / NETWORK_FILE)
-        factors = np.load(path / FACTORS_FILE, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} does not hold a flock model on roads: {error}") from None
-    if len(factors) != network.n_links + 1:
+    network = load(path / NETWORK_FILE)
+    factors = saved.read_npy(path / FACTORS_FILE, "a flock model on roads")
+    if factors.shape != (network.n_links + 1,):
         raise InputError(
-            f"{path}: {len(factors) - 1:,} factors for {network.n_links:,} links.", "The files belong to different models."
+            f"{path}: factors of shape {factors.shape} for {network.n_links:,} links.", "The files belong to different models."
         )
+    # clipped at each round of calibration, so that no factor can lie further from 1
+    links = saved.Range(low=1 / MAX_COST_FACTOR, high=MAX_COST_FACTOR, shape=(network.n_links,))
+    ranges = {"factors": links, "slot_s": saved.Range(low=1.0, high=86_400.0, shape=(1,))}
+    saved.check(path / FACTORS_FILE, {"factors": factors[:-1], "slot_s": factors[-1:]}, ranges)
     router = RoadRouter(network, factors[:-1], Kerbs.along(network, model.grid))
     return RoadFlockModel(model.fitted, model.time_zone, model.day, router, int(factors[-1]))
 

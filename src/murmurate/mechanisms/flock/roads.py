@@ -11,6 +11,7 @@ from numba import njit
 
 from murmurate.asking import Contributions, Norm, Part
 from murmurate.core.space import Floats, Integers
+from murmurate.errors import InputError
 from murmurate.mechanisms.flock.tables import TripContributions, divide_among_bins
 from murmurate.mechanisms.flock.tracks import Frame, Read, ReadTracks
 from murmurate.spaces.grid import Grid
@@ -20,6 +21,8 @@ from murmurate.spaces.road.routing import twice
 
 KERB_SPACING_M = 25.0
 """Spacing of kerbs, the places along roads where trips may begin and end, in metres. Chosen by hand."""
+MAX_KERBS = 8_000_000
+"""Most kerbs of a network: 200,000 km of links, about 500 MB while they are laid out."""
 GRID_CELL_M = 250.0
 """Side of the grid cells over a road network, in metres; doubled while there would be too many cells. Chosen by hand."""
 BOX_MARGIN_M = 60.0
@@ -56,6 +59,11 @@ class Kerbs:
         from scipy.spatial import cKDTree
 
         pieces = np.maximum(np.rint(network.length_m / KERB_SPACING_M), 1).astype(np.int64)
+        if pieces.sum() > MAX_KERBS:
+            raise InputError(
+                f"the network has {network.total_km:,.0f} km of links; trips are drawn on at most "
+                f"{MAX_KERBS * KERB_SPACING_M / 1000:,.0f} km."
+            )
         link = np.repeat(np.arange(network.n_links), pieces)
         share = (np.arange(len(link)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + 0.5) / pieces[link]
         lat, lng = points_along(network.shape_offsets, network.shape_lat, network.shape_lng, link, share)

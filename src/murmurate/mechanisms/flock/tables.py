@@ -175,6 +175,13 @@ def table_bins(frame: Frame) -> dict[str, int]:
     }  # fmt: skip
 
 
+def zone_table_bins(hours: int, depths: Mapping[str, int]) -> dict[str, int]:
+    """Return the number of bins of every table over zones, given the halvings of each."""
+    ends = 2 ** depths["by_hour"] * hours
+    pairs, pairs_hour = 4 ** depths["pairs"], 4 ** depths["pairs_hour"] * hours
+    return {"source_hour": ends, "destination_hour": ends, "pairs": pairs, "pairs_hour": pairs_hour}
+
+
 def diameter_bin(diameter_m: Floats) -> Integers:
     """Return the bin of each diameter."""
     growing = np.ceil(np.log(np.maximum(diameter_m, FIRST_DIAMETER_M) / FIRST_DIAMETER_M) / np.log(DIAMETER_GROWTH)).astype(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """Version of the file of a session; raised when its fields change."""
+
+MAX_STATE = 1e12
+"""Largest absolute number in a sound file: counts, grains and microdegrees all stay far below."""
 
 
 class Session:
@@ -41,7 +46,9 @@ class Session:
         """Keep to `mechanism.session` and `Session.restore`."""
         self.mechanism, self.points, self.path = mechanism, points, path
         self._rng = secure() if rng is None else rng
-        self._state = state
+        # shared with forked children: what any of them spends is gone for all
+        self._state = np.frombuffer(mmap.mmap(-1, state.nbytes), dtype=np.float64)
+        self._state[:] = state
         self._saved = 0
         self._broken = False
         self._draws = Draws(self._rng, block=32)
@@ -86,15 +93,31 @@ class Session:
             raise InputError(f"no session is saved at {path}.") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path} does not hold a session that can be read: {error}") from None
-        if saved.get("format") != FORMAT or state.shape != (kernel.STATE,) or not np.isfinite(state).all():
+        sound = state.shape == (kernel.STATE,) and bool((np.abs(state) <= MAX_STATE).all())  # NaN fails, too
+        if saved.get("format") != FORMAT or not sound:
             raise InputError(f"{path} was written by another version of Murmurate or is damaged; nothing was reported.")
         session = cls(mechanism, points, state, path=path, rng=rng)
         session._saved = count
         if not 0 <= state[budgets.REMAINING] <= session._budget:
             raise InputError(f"the account in {path} is not one of its mechanism: it is damaged; nothing was reported.")
         # a draw that was paid for and never returned: the payment stays, the draw is not made up for
-        state[budgets.DUE] = 0.0
+        session._state[budgets.DUE] = 0.0
         return session
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Session:
+        """Return a session on the same account, with noise of its own: a copy spends what the original spends."""
+        other = Session.__new__(Session)
+        other.__dict__.update(self.__dict__, _draws=copy.deepcopy(self._draws))
+        return other
+
+    def __copy__(self) -> Session:
+        return copy.deepcopy(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse to be pickled without a file: the account would exist twice."""
+        if self.path is None:
+            raise GuaranteeRefused("a session without a file cannot be pickled: its account would exist twice; give it a path.")
+        return Session.restore, (self.path,)
 
     # -- the account ---------------------------------------------------------------------------------------------------
 

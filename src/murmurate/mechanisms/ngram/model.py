@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from murmurate.core import saved
 from murmurate.core.parameters import whole
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
@@ -64,13 +65,30 @@ class NGramModel:
 
 def load_model(path: Path) -> NGramModel:
     """Read back what `save` wrote; nothing is unpickled."""
-    try:
-        schema = json.loads((path / "schema.json").read_text(encoding="utf-8"))
-        with np.load(path / "arrays.npz", allow_pickle=False) as stored:
-            tree = Tree(**{name: stored[name] for name in FIELDS})
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path} does not hold an n-gram model: {error}") from None
+    schema = saved.read_object(path / "schema.json", "an n-gram model")
     grid = parse(str(schema.get("space")))
     if schema.get("format") != FORMAT or not isinstance(grid, Grid):
         raise InputError(f"{path} holds a model of format {schema.get('format')!r}; this version reads format {FORMAT}.")
-    return NGramModel(tree, grid, int(schema["l_max"]), str(schema["time_zone"]))
+    l_max = saved.field(schema, "l_max", int, path, low=3, high=10_000)
+    time_zone, _ = saved.calendar(schema, path, day=False)
+    arrays = saved.read_npz(path / "arrays.npz", "an n-gram model")
+    _check_tree(path, arrays, grid)
+    return NGramModel(Tree(**arrays), grid, l_max, time_zone)
+
+
+def _check_tree(path: Path, arrays: saved.Arrays, grid: Grid) -> None:
+    """Refuse arrays that are no tree: parents and suffixes come before their node, so that no walk can go in circles."""
+    nodes = len(arrays["parent"]) if arrays.get("parent", np.zeros(())).ndim == 1 else 0
+    inner = {name: values[1:] if name not in ("start",) else values for name, values in arrays.items() if values.ndim == 1}
+    earlier = saved.indices(max(nodes, 1), nodes - 1)
+    ranges = {
+        "parent": earlier, "suffix": earlier, "symbol": saved.indices(grid.n_cells + 1, nodes - 1),
+        "level": saved.Range(low=1, high=nodes, shape=(nodes - 1,), kind="i"),
+        "count": saved.weights(nodes - 1),  # that of the root is infinite
+        "start": saved.Range(low=1, high=nodes, shape=(nodes + 1,), kind="i", ascending=True),
+    }  # fmt: skip
+    saved.check(path, inner, ranges)
+    node = np.arange(1, nodes)
+    later = [name for name in ("parent", "suffix") if (inner[name] >= node).any()]
+    if later:
+        raise InputError(f"{path}: {' and '.join(later)} point to later nodes, so this is no tree; the model is damaged.")

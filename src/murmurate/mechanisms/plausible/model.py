@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,14 +15,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from murmurate.asking.table import Answers
+from murmurate.core import saved
 from murmurate.core.mechanism import Rng
 from murmurate.core.parameters import whole
+from murmurate.core.saved import MAX_LOG_WEIGHT, Range, indices, weights
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.mechanisms.plausible.library import LibraryRhythm, PatternLibrary, fit_library
-from murmurate.mechanisms.plausible.patterns import KINDS, kinds_of
-from murmurate.mechanisms.plausible.placing import Map, distances_between, fit_map
+from murmurate.mechanisms.plausible.patterns import AGES, BLOCKS, KINDS, ROLES, TRAITS, kinds_of
+from murmurate.mechanisms.plausible.placing import MOST_PLACES, Map, distances_between, fit_map
 from murmurate.mechanisms.plausible.rhythm import Rhythm, fit_rhythm, people_counted
+from murmurate.mechanisms.plausible.statistics import JUMP_BINS, TO_ROLES
 from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
 
@@ -36,6 +40,9 @@ SCHEMA = "model.json"
 
 FORMAT = "plausible-1"
 """Version of both files; others are refused."""
+
+MAX_STEPS = 1440
+"""Most steps of a day: one a minute."""
 
 _AT_ONCE = 20_000
 """Days drawn at a time, so that scratch memory does not grow with their number."""
@@ -103,58 +110,56 @@ class DayModel:
     @classmethod
     def load(cls, path: Path) -> DayModel:
         """Read back what `save` wrote; anything else is refused."""
-        try:
-            values = json.loads((path / SCHEMA).read_text(encoding="utf-8"))
-            kind: type[Any] = LibraryRhythm if values.get("rhythm") == "library" else Rhythm
-            shapes = _RHYTHMS[kind] | _MAP_ARRAYS
-            with np.load(path / ARRAYS, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in shapes}
-            found = values["format"]
-        except (OSError, ValueError, KeyError, AttributeError) as error:
-            raise InputError(f"{path} does not hold a model of plausible days: {error}.") from None
-        if found != FORMAT:
-            raise InputError(f"{path} holds a model of format {found!r}; this version reads {FORMAT!r}.")
-        grid = parse(values["grid"])
-        wrong = [name for name, dimensions in shapes.items() if arrays[name].ndim != dimensions]
-        if wrong or not isinstance(grid, Grid) or not _sound(arrays, grid):
-            raise InputError(f"{path}: the arrays of this model are not of the shapes and ranges a model has.")
+        values = saved.read_object(path / SCHEMA, "a model of plausible days")
+        if values.get("format") != FORMAT:
+            raise InputError(f"{path} holds a model of format {values.get('format')!r}; this version reads {FORMAT!r}.")
+        kind: type[Any] = LibraryRhythm if values.get("rhythm") == "library" else Rhythm
+        arrays = saved.read_npz(path / ARRAYS, "a model of plausible days")
+        grid = parse(saved.field(values, "grid", str, path))
+        if not isinstance(grid, Grid):
+            raise InputError(f"{path}: the model's space {values['grid']!r} is not a grid.")
+        saved.check(path, arrays, _ranges(kind, arrays, grid))
+        if kind is LibraryRhythm and not _sound_library(arrays["label"], arrays["share"]):
+            raise InputError(f"{path}: the days of this model's library are not ordered by kind; the model is damaged.")
+        time_zone, _ = saved.calendar(values, path, day=False)
         own: dict[str, Any] = {name: arrays[name] for name in _RHYTHMS[kind]}
-        own |= {} if kind is LibraryRhythm else {"steps": int(values["steps"]), "ceiling": float(values["ceiling"])}
+        if kind is Rhythm:
+            own["steps"] = saved.field(values, "steps", int, path, low=2, high=MAX_STEPS)
+            own["ceiling"] = saved.field(values, "ceiling", float, path, low=-MAX_LOG_WEIGHT, high=MAX_LOG_WEIGHT)
         cells = arrays["cells"]
         placing = Map(cells, arrays["main"], arrays["other"], arrays["pull"], distances_between(grid, cells))
-        return cls(grid, str(values["time_zone"]), kind(**own), placing)
+        return cls(grid, time_zone, kind(**own), placing)
 
 
-_RHYTHMS: dict[type[Any], dict[str, int]] = {
-    Rhythm: {"start": 1, "hazard": 3, "heading": 2, "tilt": 1},
-    LibraryRhythm: {"label": 2, "share": 1},
+_RHYTHMS: dict[type[Any], tuple[str, ...]] = {
+    Rhythm: ("start", "hazard", "heading", "tilt"),
+    LibraryRhythm: ("label", "share"),
 }
-"""Arrays of each kind of rhythm, and their dimensions."""
-
-_MAP_ARRAYS = {"cells": 1, "main": 1, "other": 1, "pull": 1}
-"""Arrays of the map in a file, and their dimensions; "pull" holds the weights of distances."""
+"""Arrays of each kind of rhythm."""
 
 
-def _sound(arrays: dict[str, NDArray[Any]], grid: Grid) -> bool:
-    """Check types, ranges and lengths of the arrays of a file."""
-    cells = arrays["cells"]
-    floats = [part for name, part in arrays.items() if name not in ("cells", "label")]
-    label = arrays.get("label")
-    return (
-        cells.dtype == np.int32
-        and len(cells) > 0
-        and int(cells.min()) >= 0
-        and int(cells.max()) < grid.n_cells
-        and len(arrays["main"]) == len(arrays["other"]) == len(cells)
-        and all(part.dtype == np.float64 and bool(np.isfinite(part).all()) for part in floats)
-        and (label is None or _sound_library(label, arrays["share"]))
-    )
+def _ranges(kind: type[Any], arrays: Mapping[str, NDArray[Any]], grid: Grid) -> dict[str, Range]:
+    """Return what every array of a saved model may hold; "pull" holds the weights of distances."""
+    cells = arrays.get("cells", np.zeros(0))
+    n = min(len(cells), MOST_PLACES) if cells.ndim == 1 else None
+    shares = Range(low=0.0, high=1.0, shape=(n,), some=True)
+    placing = {"cells": indices(grid.n_cells, n), "main": shares, "other": shares, "pull": weights(JUMP_BINS)}
+    if kind is LibraryRhythm:
+        steps = arrays["label"].shape[-1] if arrays.get("label", np.zeros(())).ndim == 2 else 1
+        return placing | {
+            "label": indices(min(steps, MAX_STEPS), None, steps),
+            "share": Range(low=0.0, high=1.0, shape=(KINDS,), some=True),
+        }
+    return placing | {
+        "start": Range(low=0.0, high=1.0, shape=(ROLES,), some=True),
+        "hazard": Range(low=0.0, high=1.0, shape=(ROLES, AGES, BLOCKS)),
+        "heading": weights(ROLES, TO_ROLES, some=True),
+        "tilt": Range(low=-MAX_LOG_WEIGHT, high=MAX_LOG_WEIGHT, shape=(sum(TRAITS),)),
+    }
 
 
 def _sound_library(label: NDArray[Any], share: NDArray[Any]) -> bool:
-    """Check that labels are below the number of steps and ordered by kind, and that no kind without a pattern has a share."""
-    if label.dtype != np.int16 or not label.size or label.min() < 0 or label.max() >= label.shape[1] or len(share) != KINDS:
-        return False
+    """Check that patterns are ordered by kind, and that no kind without a pattern has a share."""
     kind = kinds_of(label)
     count = np.bincount(kind, minlength=KINDS)
     return bool((np.diff(kind) >= 0).all() and share.min() >= 0 and share[count > 0].sum() > 0 and not share[count == 0].any())

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from murmurate.asking.table import Answers
 from murmurate.core.space import Floats, Integers
+from murmurate.errors import InputError
 from murmurate.mechanisms.plausible.patterns import (
     AGES,
     BLOCKS,
@@ -61,6 +62,12 @@ PRIOR_DAYS = 15.0
 CANDIDATES = 4096
 """Days drawn from the chain at a time when sampling."""
 
+TRIAL_ROUNDS = 20
+"""Rounds of candidates after which a model that keeps hardly any of them is refused."""
+
+LEAST_KEPT = 1e-4
+"""Least share of candidates that a sound model keeps; the ceiling is the quantile `STEEPEST_TILT`, so a fit keeps 0.1 %."""
+
 FITTED_ON = 6000
 """Days drawn from the chain to fit the tilt."""
 
@@ -96,6 +103,8 @@ class Rhythm:
             keep = np.log(generator.random(CANDIDATES)) < weight - self.ceiling
             parts.append((label[keep], n_labels[keep]))
             found += int(keep.sum())
+            if len(parts) >= TRIAL_ROUNDS and found < LEAST_KEPT * CANDIDATES * len(parts):
+                raise InputError("hardly any day drawn from this model is likely under its own weights: it is damaged.")
         return np.concatenate([part[0] for part in parts])[:n], np.concatenate([part[1] for part in parts])[:n]
 
     def candidates(self, n: int, generator: np.random.Generator) -> tuple[Labels, Integers, Floats]:

@@ -18,6 +18,10 @@ PROJECTED = (
 """Explanation and remedy for coordinates outside the range of degrees."""
 
 
+LONGEST_M, SLOWEST_KMH = 1e6, 1e-3
+"""Longest link and least speed: beyond them costs overflow, and no road is like that."""
+
+
 def refuse_bad_arrays(arrays: Mapping[str, NDArray[Any]], name: pl.Series | None, way_id: NDArray[Any] | None) -> None:
     """Raise an InputError with all faults, the row of the first of each kind named."""
     n_nodes, n_links = len(arrays["node_lat"]), len(arrays["link_from"])
@@ -45,8 +49,8 @@ def refuse_bad_arrays(arrays: Mapping[str, NDArray[Any]], name: pl.Series | None
         hint = f"; {PROJECTED}" if outside.any() else ""
         _add(faults, key, outside, f"values lie outside -{bound:g} to {bound:g}{hint}")
     length, speed = arrays["length_m"], arrays["speed_kmh"]
-    _add(faults, "length_m", ~(np.isfinite(length) & (length > 0)), "lengths are not finite metres above 0")
-    _add(faults, "speed_kmh", ~((speed > 0) & (speed <= 500)), "speeds are not between 0 and 500 km/h")
+    _add(faults, "length_m", ~((length > 0) & (length <= LONGEST_M)), "lengths are not finite metres above 0, at most 1,000 km")
+    _add(faults, "speed_kmh", ~((speed >= SLOWEST_KMH) & (speed <= 500)), "speeds are not between 0.001 and 500 km/h")
     _add(faults, "road_class", (arrays["road_class"] < 1) | (arrays["road_class"] > 5), "classes are not 1 to 5")
     _add(faults, "lanes", arrays["lanes"] < 0, "lane counts are negative")
     offsets = arrays["shape_offsets"]

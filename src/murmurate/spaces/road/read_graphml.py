@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 from xml.etree import ElementTree
 
 import numpy as np
 
+from murmurate.core.expansion import open_text
 from murmurate.core.space import Floats
 from murmurate.errors import InputError
 from murmurate.spaces.road.build import Street, build
@@ -36,9 +36,9 @@ class _File:
 def read_graphml(file: Path, *, default_class: int | None = None, crs: str | None = None) -> RoadNetwork:
     """Read a graph; every edge of a directed graph is one link, of an undirected one two."""
     try:
-        with _open(file) as stream:
+        with open_text(file) as stream:
             content = _parse(stream, file)
-    except (ElementTree.ParseError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (ElementTree.ParseError, EOFError, zlib.error, OSError, ValueError) as error:
         raise InputError(
             f"{file}: is not whole GraphML ({error}); it may be cut off or of another format.",
             remedy="fetch or write the file again.",
@@ -48,32 +48,35 @@ def read_graphml(file: Path, *, default_class: int | None = None, crs: str | Non
     return build(_streets(content, file, crs or content.crs), source=str(file), default_class=default_class)
 
 
-def _open(file: Path) -> IO[bytes]:
-    with file.open("rb") as stream:
-        zipped = stream.read(2) == b"\x1f\x8b"
-    return cast(IO[bytes], gzip.open(file, "rb")) if zipped else file.open("rb")
-
-
 def _parse(stream: IO[bytes], file: Path) -> _File:
     content = _File()
     names: dict[str, str] = {}
+    graph: Any = None
     for event, element in ElementTree.iterparse(stream, events=("start", "end")):  # noqa: S314 - expat expands no outside entity
         tag = element.tag.rpartition("}")[2]
         if event == "start":
             if tag == "graph":
+                graph = element
                 content.directed = element.get("edgedefault", "directed") != "undirected"
             continue
         if tag == "key":
             names[element.get("id", "")] = element.get("attr.name", "").strip().lower()
         elif tag == "node":
             content.node_at[element.get("id", "")] = _node(_values(element, names), element.get("id", ""), file)
-            element.clear()
+            _forget(element, graph)
         elif tag == "edge":
             content.edges.append((element.get("source", ""), element.get("target", ""), _values(element, names)))
-            element.clear()
+            _forget(element, graph)
         elif tag == "data" and names.get(element.get("key", "")) == "crs":
             content.crs = (element.text or "").strip() or None
     return content
+
+
+def _forget(element: Any, graph: Any) -> None:
+    """Drop a parsed element, and its place in the graph, so that memory does not grow with the file."""
+    element.clear()
+    if graph is not None:
+        graph.clear()
 
 
 def _values(element: Any, names: dict[str, str]) -> dict[str, str]:

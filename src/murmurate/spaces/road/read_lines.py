@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import sqlite3
 import zlib
@@ -11,15 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import shapely
 
+from murmurate.core.expansion import open_text, refuse_expansion
 from murmurate.errors import InputError, MissingPart
 from murmurate.spaces.road.build import Street, build
 from murmurate.spaces.road.network import RoadNetwork
 from murmurate.spaces.road.reproject import to_degrees
 from murmurate.spaces.road.ways import Way, coordinate_refs, cut_at_junctions, street_tags
+from murmurate.spaces.road.write_gpkg import open_geopackage
 
 Rows = list[tuple[dict[str, str], Any]]
 """Attributes and geometry of each feature."""
+DAMAGED = (
+    ValueError, EOFError, zlib.error, OSError, sqlite3.Error, shapely.errors.ShapelyError, KeyError, TypeError,
+    AttributeError, IndexError, RecursionError, OverflowError, MemoryError, UserWarning,
+)  # fmt: skip
+"""What parsers raise on files that are damaged or of another format."""
 
 
 def read_lines(file: Path, *, default_class: int | None = None, crs: str | None = None) -> RoadNetwork:
@@ -33,8 +40,6 @@ def read_lines(file: Path, *, default_class: int | None = None, crs: str | None 
 
 def read_features(file: Path) -> tuple[Rows, str | None]:
     """Read attributes and geometry of every feature of a file, and the name of its coordinate system where it says so."""
-    import shapely
-
     name = file.name.lower()
     try:
         if name.endswith((".geojson", ".geojson.gz", ".json")):
@@ -45,7 +50,7 @@ def read_features(file: Path) -> tuple[Rows, str | None]:
             rows, found_crs = _geoparquet(file)
         else:
             rows, found_crs = _shapefile(file)
-    except (ValueError, EOFError, zlib.error, OSError, sqlite3.DatabaseError, shapely.errors.ShapelyError, KeyError) as error:
+    except DAMAGED as error:
         raise InputError(
             f"{file}: cannot be read as lines ({str(error)[:200]}); it may be cut off or of another format.",
             remedy="write the file again, as lines with a class column (highway, road_class or MTFCC).",
@@ -56,8 +61,6 @@ def read_features(file: Path) -> tuple[Rows, str | None]:
 
 
 def _lines(rows: Rows, crs: str | None, file: Path) -> Iterator[Way]:
-    import shapely
-
     other = 0
     for number, (tags, shape) in enumerate(rows):
         if shape is None or shapely.get_type_id(shape) not in (1, 5):
@@ -95,8 +98,8 @@ def _links(lines: Iterator[Way]) -> Iterator[Street]:
 def _geojson(file: Path) -> tuple[Rows, str | None]:
     import shapely.geometry
 
-    text = gzip.decompress(file.read_bytes()) if file.name.lower().endswith(".gz") else file.read_bytes()
-    content = json.loads(text)
+    with open_text(file) as stream:
+        content = json.loads(stream.read())
     if not isinstance(content, dict) or not isinstance(content.get("features"), list):
         raise ValueError("expected a FeatureCollection with a list of features")
     crs = content.get("crs") or {}
@@ -111,9 +114,7 @@ def _geojson(file: Path) -> tuple[Rows, str | None]:
 
 def _geopackage(file: Path) -> tuple[Rows, str | None]:
     """Read the first table of features; GeoPackage is SQLite with a header before each well-known binary."""
-    import shapely
-
-    with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as database:
+    with open_geopackage(file, "gpkg_geometry_columns") as database:
         tables = database.execute("SELECT table_name, column_name, srs_id FROM gpkg_geometry_columns").fetchall()
         if not tables:
             raise ValueError("no table of features")
@@ -122,6 +123,9 @@ def _geopackage(file: Path) -> tuple[Rows, str | None]:
         found = database.execute(
             "SELECT organization, organization_coordsys_id FROM gpkg_spatial_ref_sys WHERE srs_id = ?", (srs,)
         ).fetchone()
+        kind = database.execute("SELECT type FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+        if kind is None or kind[0] != "table":
+            raise ValueError(f"{table!r:.60} is not a table")
         cursor = database.execute('SELECT * FROM "{}"'.format(table.replace('"', '""')))  # noqa: S608 - quoted; the name is the file's own
         names = [entry[0] for entry in cursor.description]
         rows: Rows = []
@@ -129,7 +133,6 @@ def _geopackage(file: Path) -> tuple[Rows, str | None]:
             row = dict(zip(names, values, strict=True))
             blob = row.pop(column)
             rows.append((_tags(row), None if blob is None else shapely.from_wkb(_without_header(blob))))
-    database.close()
     return rows, f"{found[0]}:{found[1]}" if found and found[1] and found[1] > 0 else None
 
 
@@ -142,8 +145,9 @@ def _without_header(blob: bytes) -> bytes:
 
 def _geoparquet(file: Path) -> tuple[Rows, str | None]:
     import pyarrow.parquet
-    import shapely
 
+    with pyarrow.parquet.ParquetFile(file, pre_buffer=False) as parquet:
+        refuse_expansion(parquet, file)
     table = pyarrow.parquet.read_table(file)
     about = json.loads((table.schema.metadata or {}).get(b"geo", b"{}"))
     column = about.get("primary_column", "geometry")
@@ -159,8 +163,6 @@ def _shapefile(file: Path) -> tuple[Rows, str | None]:
         from pyogrio import raw  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
         raise MissingPart("shapefiles need pyogrio: pip install 'murmurate[geo]', or convert the file to GeoPackage.") from None
-    import shapely
-
     meta, _, shapes, columns = raw.read(file)
     lines = shapely.from_wkb(shapes)
     names = [str(name) for name in meta["fields"]]

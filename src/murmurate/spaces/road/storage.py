@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from murmurate.core.saved import Arrays, Range, check, read_npz
 from murmurate.errors import InputError, OutputError
 from murmurate.spaces.road.network import ARRAYS, RoadNetwork
 
@@ -49,11 +49,12 @@ def save(network: RoadNetwork, path: str | Path) -> Path:
 def load(path: str | Path) -> RoadNetwork:
     """Read the network that `save` wrote to `path`, and check it again."""
     file = Path(path)
+    arrays = read_npz(file, "a network saved by Murmurate")
     try:
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:  # a torn file is closed, too
-            arrays = {key: archive[key] for key in archive.files}
         about = json.loads(arrays.pop("about").tobytes())
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        if not isinstance(about, dict) or not isinstance(about.get("dropped", {}), dict):
+            raise TypeError("what it says about itself is not an object")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{file}: is not a whole network saved by Murmurate ({error}).") from None
     if about.get("schema") != SCHEMA:
         raise InputError(
@@ -64,12 +65,26 @@ def load(path: str | Path) -> RoadNetwork:
         raise InputError(f"{file}: lacks {', '.join(missing)}.")
     name = None
     if "name_offsets" in arrays:
-        data, offsets = arrays["name_bytes"].tobytes(), arrays["name_offsets"].tolist()
-        name = pl.Series("name", [data[a:b].decode() for a, b in pairwise(offsets)], dtype=pl.String)
+        name = _names(file, arrays)
     return RoadNetwork.from_arrays(
         **{key: arrays[key] for key in ARRAYS},
         name=name,
         way_id=arrays.get("way_id"),
-        source=about.get("source") or file.name,
+        source=str(about.get("source") or file.name),
         dropped=about.get("dropped", {}),
     )
+
+
+def _names(file: Path, arrays: Arrays) -> pl.Series:
+    """Cut the names out of their bytes."""
+    data, offsets = arrays.get("name_bytes", np.zeros(0, np.uint8)), arrays["name_offsets"]
+    wanted = {
+        "name_bytes": Range(low=0, high=255, shape=(len(data),), kind="u"),
+        "name_offsets": Range(low=0, high=len(data), shape=(None,), kind="i", ascending=True),
+    }
+    check(file, {"name_bytes": data, "name_offsets": offsets}, wanted)
+    text = data.tobytes()
+    try:
+        return pl.Series("name", [text[a:b].decode() for a, b in pairwise(offsets.tolist())], dtype=pl.String)
+    except UnicodeDecodeError:
+        raise InputError(f"{file}: its street names are not UTF-8; the file is damaged.") from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,3 +95,30 @@ def _sql_type(kind: pl.DataType) -> str:
     if kind.is_float():
         return "DOUBLE"
     return "INTEGER" if kind.is_integer() else "TEXT"
+
+
+MAX_STEPS = 2_000
+"""Thousands of SQLite's steps that reading a GeoPackage may take; a network of a million links takes about 100. Set by hand."""
+
+
+@contextmanager
+def open_geopackage(file: Path, *tables: str) -> Iterator[sqlite3.Connection]:
+    """Open a GeoPackage for reading; one that hides queries behind its tables, or works for ever, is refused."""
+    database = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+    left = MAX_STEPS
+
+    def stop() -> int:
+        nonlocal left
+        left -= 1
+        return int(left < 0)
+
+    try:
+        database.execute("PRAGMA trusted_schema = OFF")
+        database.set_progress_handler(stop, 1_000_000)
+        kinds = dict(database.execute("SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')").fetchall())
+        views = [name for name in tables if kinds.get(name) != "table"]
+        if views:
+            raise sqlite3.DatabaseError(f"it has no table {', '.join(views)}")
+        yield database
+    finally:
+        database.close()

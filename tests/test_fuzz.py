@@ -1,0 +1,192 @@
+"""A few mutations of everything a stranger may hand over; `scripts/fuzz` runs them by the ten thousand."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import murmurate as mm
+from fuzzing import Case, mutate_model, reseal, run, seeds
+from murmurate.core import expansion
+from murmurate.errors import InputError, MurmurateError, VerifyError
+from murmurate.releases.folder import open_release
+from murmurate.spaces.road.read import read_roads
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    return seeds(tmp_path_factory.mktemp("seeds"))
+
+
+@pytest.mark.parametrize(
+    ("name", "n"),
+    [("model flock_on_roads", 40), ("model ngram", 40), ("manifest release", 60), ("input parquet", 60), ("road gpkg", 40)],
+)
+def test_mutations_are_read_or_refused(cases, name, n):
+    counts, failures = run(cases[name], n)
+    assert not failures
+    assert counts["refused"] > 0
+
+
+def test_the_harness_sees_a_raw_exception_and_a_crash(cases):
+    case = cases["recipe"]
+    assert run(Case(case.name, case.seed, case.mutate, _fails), 2)[0]["raw exception"] == 2
+    assert run(Case(case.name, case.seed, case.mutate, _crashes), 1)[0]["killed by signal 11"] == 1
+
+
+def _fails(folder, _work):
+    if folder.name == "in":  # a mutated copy
+        raise IndexError("as a kernel would")
+
+
+def _crashes(folder, _work):
+    import os
+    import signal
+
+    if folder.name == "in":
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def test_every_array_of_every_model_out_of_range_is_refused_before_a_kernel_reads_it(cases, tmp_path):
+    """Indices far out of range crashed the process; now each is a message that names the array."""
+    import shutil
+
+    for name in ("flock", "dp_loc", "ngram", "plausible"):
+        folder = cases[f"model {name}"].seed
+        file = next((folder / "model").glob("*.npz"))
+        with np.load(file) as stored:
+            arrays = dict(stored)
+        for key, values in arrays.items():
+            if values.dtype.kind not in "iu" or not values.size:
+                continue
+            copy = tmp_path / f"{name}-{key}"
+            shutil.copytree(folder, copy)
+            wrong = values.copy()
+            wrong.flat[-1] = np.iinfo(values.dtype).max
+            np.savez(copy / "model" / file.name, **{**arrays, key: wrong})
+            reseal(copy)
+            with pytest.raises(InputError, match=key):
+                mm.sample(copy, n_out=5, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_loop_of_suffixes_is_refused(cases, tmp_path):
+    import shutil
+
+    copy = tmp_path / "loop"
+    shutil.copytree(cases["model ngram"].seed, copy)
+    with np.load(copy / "model" / "arrays.npz") as stored:
+        arrays = dict(stored)
+    arrays["suffix"][1], arrays["suffix"][2] = 2, 1  # the walk would go round for ever
+    np.savez(copy / "model" / "arrays.npz", **arrays)
+    reseal(copy)
+    with pytest.raises(InputError, match="no tree"):
+        mm.sample(copy, n_out=5, out=tmp_path / "out")
+
+
+def test_a_model_that_holds_what_it_should_is_not_refused(cases, tmp_path):
+    for name in ("flock", "flock_on_roads", "dp_loc", "ngram", "plausible"):
+        assert mm.sample(cases[f"model {name}"].seed, n_out=5, out=tmp_path / name).trips.n_trips == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda m: m["files"].update({"../secret": "0" * 64}), "outside its folder"),
+        (lambda m: m["files"].update({"/etc/passwd": "0" * 64}), "outside its folder"),
+        (lambda m: m["parameters"].update({"space": "road:/etc/passwd"}), "another folder"),
+        (lambda m: m["parameters"].update({"library": "../private.csv"}), "another folder"),
+        (lambda m: m.update({"release_id": "../../x"}), "letters and digits"),
+        (lambda m: m.update({"time_zone": "x" * 300}), "schema"),
+    ],
+)
+def test_a_hostile_manifest_names_no_file_outside_its_folder(cases, tmp_path, change, words):
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(cases["manifest release"].seed, copy)
+    values = json.loads((copy / "manifest.json").read_text())
+    change(values)
+    (copy / "manifest.json").write_text(json.dumps(values))
+    with pytest.raises(VerifyError, match=words):
+        open_release(copy, read_space=True)
+
+
+def test_a_release_with_a_link_to_another_file_does_not_verify(cases, tmp_path):
+    import shutil
+
+    copy, secret = tmp_path / "copy", tmp_path / "secret.parquet"
+    shutil.copytree(cases["manifest release"].seed, copy)
+    (copy / "data.parquet").rename(secret)
+    (copy / "data.parquet").symlink_to(secret)
+    with pytest.raises(VerifyError, match="is a link to somewhere else"):
+        open_release(copy)
+
+
+def test_small_files_that_expand_far_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(expansion, "TEXT_FLOOR_BYTES", 10**6)
+    monkeypatch.setattr(expansion, "TABLE_FLOOR_BYTES", 10**6)
+    road = tmp_path / "bomb.graphml.gz"
+    road.write_bytes(gzip.compress(b"<graphml><graph>" + b"<key id='1'/>" * 10**6 + b"</graph></graphml>"))
+    with pytest.raises(InputError, match="decompression bomb"):
+        read_roads(road)
+    lines = tmp_path / "bomb.geojson.gz"
+    lines.write_bytes(gzip.compress(b'{"features": [' + b" " * 10**7 + b"]}"))
+    with pytest.raises(InputError, match="decompression bomb"):
+        read_roads(lines)
+    many = tmp_path / "many.parquet"
+    pl.DataFrame({"uid": np.zeros(10**6, np.int64), "lat": np.zeros(10**6), "lng": np.zeros(10**6)}).write_parquet(many)
+    with pytest.raises(InputError, match="decompression bomb"):
+        mm.read(many)
+    long = tmp_path / "long.parquet"
+    text = pl.Series(["x" * 5_000]).gather(np.zeros(20_000, np.int64)).cast(pl.Categorical).cast(pl.String)
+    pl.DataFrame(
+        {"uid": np.zeros(20_000, np.int64), "lat": np.zeros(20_000), "lng": np.zeros(20_000), "note": text}
+    ).write_parquet(long)
+    assert long.stat().st_size < 10**6
+    with pytest.raises(InputError, match="decompression bomb"):
+        mm.read(long)
+
+
+def test_a_geopackage_that_hides_a_query_is_refused(cases, tmp_path):
+    import shutil
+    import sqlite3
+
+    file = tmp_path / "hostile.gpkg"
+    shutil.copy(next(cases["road gpkg"].seed.iterdir()), file)
+    with sqlite3.connect(file) as database:
+        database.execute("ALTER TABLE links RENAME TO hidden")
+        endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT hidden.* FROM hidden, n"
+        database.execute(f"CREATE VIEW links AS {endless}")
+    database.close()
+    with pytest.raises(InputError):
+        read_roads(file)
+
+
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 5_000, "a = " + "{b=" * 5_000, "mechanism = 3", 'mechanism = "flock"\nset = 3']
+)
+def test_a_nested_or_mistyped_recipe_is_one_message(tmp_path, text):
+    from murmurate.custody.recipes import build_mechanism, read_recipe
+
+    file = tmp_path / "r.toml"
+    file.write_text(text)
+    with pytest.raises(MurmurateError):
+        build_mechanism(read_recipe(file))
+
+
+def test_mutations_change_something(cases, tmp_path):
+    import shutil
+
+    rng, changed = np.random.default_rng(0), 0
+    for k in range(20):
+        copy = tmp_path / str(k)
+        shutil.copytree(cases["model ngram"].seed, copy)
+        before = (copy / "manifest.json").read_text()
+        mutate_model(copy, rng)
+        changed += (copy / "manifest.json").read_text() != before
+    assert changed > 10
