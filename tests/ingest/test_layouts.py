@@ -70,7 +70,7 @@ def test_geolife(tmp_path):
     (folder / "20081023025304.plt").write_text(head + "39.984702,116.318417,0,492,39744.1201851852,2008-10-23,02:53:04\r\n")
     (tmp_path / "Data" / "000" / "labels.txt").write_text("Start Time\tEnd Time\tMode\n")
     trips = read(tmp_path, layout="geolife", local_zone="Asia/Shanghai")
-    assert trips.table.row(0)[:2] == ("000", "20081023025304")
+    assert trips.table.row(0)[:2] == ("0", "20081023025304")
     assert trips.time_us.tolist() == [1224730384_000_000]
     assert trips.local_hour.tolist() == [10]
     (folder / "20081023025305.plt").write_text(head + "400.1,116.318417,0,492,39744.12,2008-10-23,02:53:05\n")

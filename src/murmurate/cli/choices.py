@@ -30,7 +30,17 @@ LocalZone = Annotated[str | None, typer.Option("--local-zone", help="The zone of
 TimeFormat = Annotated[
     str | None, typer.Option("--time-format", help="How times are written, such as '%d/%m/%Y %H:%M'; default: ISO 8601.")
 ]
-Columns = Annotated[list[str] | None, typer.Option("--column", help="canonical=name-in-file; may be repeated.")]
+TimeUnit = Annotated[
+    str | None, typer.Option("--time-unit", help="Of times that are numbers: s, ms, us or ns since 1970, or excel.")
+]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="Of text that is not UTF-8, such as latin-1.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        help="canonical=name-in-file or number from 1; uid=FILE: each file is a person, uid=ROW: each row; may be repeated.",
+    ),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse duplicates, two places at one time and one-point trips.")]
 SplitGap = Annotated[
     str | None, typer.Option("--split-gap", help="Raw streams: begin a new trip after a pause longer than this, such as 5min.")
@@ -71,7 +81,9 @@ def read_options(
     time_zone: Zone = None,
     local_zone: LocalZone = None,
     time_format: TimeFormat = None,
+    time_unit: TimeUnit = None,
     column: Columns = None,
+    encoding: Encoding = None,
     strict: Strict = False,
 ) -> dict[str, Any]:
     """Return the options of `murmurate.read` that the reading flags give."""
@@ -83,6 +95,8 @@ def read_options(
         "time_zone": time_zone,
         "local_zone": local_zone,
         "time_format": time_format,
+        "time_unit": time_unit,
+        "encoding": encoding,
         "columns": columns or None,
         "strict": strict or None,
     }

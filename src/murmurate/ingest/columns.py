@@ -1,25 +1,81 @@
-"""Recognise the columns of a file by their names, in any case, with overrides."""
+"""Recognise the columns of a file by their names, in any case and spelling, with overrides."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 
 from murmurate.core.parameters import closest
 from murmurate.errors import ParameterError
 
 NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "uid": (("uid",), ("user_id", "userid", "user", "taxi_id")),
-    "tid": (("tid",), ("trip_id", "tripid", "traj_id", "trajectory_id")),
-    "datetime": (("datetime",), ("timestamp", "tracked_at", "time", "date_time"), ("t",)),
+    "uid": (
+        ("uid",),
+        ("user_id", "user", "taxi_id"),
+        (
+            "person_id",
+            "person",
+            "driver_id",
+            "driver",
+            "rider_id",
+            "customer_id",
+            "individual_id",
+            "agent_id",
+            "participant_id",
+        ),
+        ("vehicle_id", "vehicle", "veh_id", "cab_id", "cab", "taxi", "bike_id", "device_id", "device", "medallion", "imei"),
+    ),
+    "tid": (
+        ("tid",),
+        ("trip_id", "traj_id", "trajectory_id"),
+        ("trip", "ride_id", "rental_id", "journey_id", "track_id", "trip_no", "trip_number"),
+    ),
+    "datetime": (
+        ("datetime",),
+        ("timestamp", "tracked_at", "time", "date_time"),
+        ("gps_time", "gps_datetime", "gps_timestamp", "recorded_at", "event_time", "time_stamp", "utc_time", "local_time"),
+        ("checkin_time", "created_at", "unix_time", "epoch", "date"),
+        ("t",),
+    ),
     "weekday": (("weekday",), ("day_of_week",)),
     "hour": (("hour",), ("hour_of_day",)),
-    "lat": (("lat",), ("latitude",), ("y",)),
-    "lng": (("lng",), ("lon", "longitude", "long"), ("x",)),
+    "lat": (("lat",), ("latitude",), ("gps_lat", "gps_latitude", "lat_wgs84", "y_lat"), ("y",), ("point_y", "y_coord")),
+    "lng": (
+        ("lng",),
+        ("lon", "longitude", "long"),
+        ("gps_lon", "gps_lng", "gps_longitude", "lon_wgs84", "x_lon"),
+        ("x",),
+        ("point_x", "x_coord"),
+    ),
     "geometry": (("geometry", "geom"),),
     "cell": (("cell",), ("cell_id",)),
     "link": (("link",), ("link_id",)),
 }
 """Names of each canonical column by tier: an earlier tier wins over later ones, two names of one tier are ambiguous."""
+
+FILE_NAME, ROW_NUMBER = "FILE", "ROW"
+"""Words for uid and tid in overrides: the file's name without its ending, and a number of its own for every row."""
+
+
+def plain(name: str) -> str:
+    """Return a name as it is compared: letters and digits alone, in lower case, without what stands in brackets.
+
+    >>> plain("Trip ID"), plain("tripID"), plain("GPS-Latitude (deg)")
+    ('tripid', 'tripid', 'gpslatitude')
+    """
+    without = re.sub(r"[\[(].*?[\])]", "", name)
+    folded = unicodedata.normalize("NFKD", without).casefold()
+    return "".join(letter for letter in folded if letter.isalnum())
+
+
+_TIERS = {canonical: [{plain(name) for name in tier} for tier in tiers] for canonical, tiers in NAMES.items()}
+"""NAMES as they are compared."""
+
+
+def named_as(name: str, canonical: str) -> bool:
+    """Return whether a name is one of a canonical column's."""
+    return any(plain(name) in tier for tier in _TIERS[canonical])
 
 
 def check_overrides(overrides: Mapping[str, str | None] | None) -> dict[str, str | None]:
@@ -33,26 +89,43 @@ def check_overrides(overrides: Mapping[str, str | None] | None) -> dict[str, str
     return given
 
 
+def option(**columns: str) -> str:
+    """Return the options that name columns, as the command line and Python write them.
+
+    >>> option(lat="breite")
+    "--column lat=breite (in Python columns={'lat': 'breite'})"
+    """
+    flags = " ".join(f"--column {name}={_quoted(column)}" for name, column in columns.items())
+    pairs = ", ".join(f"{name!r}: {column!r}" for name, column in columns.items())
+    return f"{flags} (in Python columns={{{pairs}}})"
+
+
+def _quoted(column: str) -> str:
+    return column if re.fullmatch(r"[\w.-]+", column) else f"'{column}'"
+
+
 def recognise(names: Sequence[str], overrides: Mapping[str, str | None]) -> tuple[dict[str, str], list[str]]:
     """Return canonical name -> name in the file, and everything that is missing or ambiguous.
 
-    >>> recognise(["user_id", "Timestamp", "latitude", "lon"], {})[0]
-    {'uid': 'user_id', 'datetime': 'Timestamp', 'lat': 'latitude', 'lng': 'lon'}
+    >>> recognise(["User ID", "Timestamp", "latitude", "lon"], {})[0]
+    {'uid': 'User ID', 'datetime': 'Timestamp', 'lat': 'latitude', 'lng': 'lon'}
     """
     problems: list[str] = []
     found: dict[str, str] = {}
     repeated = sorted({name for name in names if list(names).count(name) > 1}) if len(set(names)) < len(names) else []
     if repeated:
         problems.append(f"ambiguous: more than one column is called {', '.join(map(repr, repeated))}")
-    for canonical, tiers in NAMES.items():
+    for canonical, tiers in _TIERS.items():
         if canonical in overrides:
             _take_override(canonical, overrides[canonical], names, found, problems)
             continue
         for tier in tiers:
-            candidates = [name for name in dict.fromkeys(names) if name.strip().lower() in tier]
+            candidates = [name for name in dict.fromkeys(names) if plain(name) in tier]
             if len(candidates) > 1:
                 shown = ", ".join(map(repr, candidates))
-                problems.append(f"ambiguous: {canonical} could be {shown}; say which with columns={{{canonical!r}: ...}}")
+                problems.append(
+                    f"ambiguous: {canonical} could be {shown}; say which, such as {option(**{canonical: candidates[0]})}"
+                )
             if candidates:
                 found[canonical] = candidates[0]
                 break
@@ -69,11 +142,17 @@ def _take_override(
 ) -> None:
     if wanted is None:
         return
-    exact = [name for name in names if name == wanted] or [name for name in names if name.lower() == wanted.lower()]
+    exact = [name for name in names if name == wanted] or [name for name in names if plain(name) == plain(wanted)]
+    if not exact and wanted.isdigit() and 1 <= int(wanted) <= len(names):
+        exact = [names[int(wanted) - 1]]
+    if not exact and wanted in (FILE_NAME, ROW_NUMBER) and canonical in ("uid", "tid"):
+        exact = [wanted]
     if len(set(exact)) == 1:
         found[canonical] = exact[0]
     else:
-        problems.append(f"missing: the column {wanted!r} given for {canonical}.{closest(wanted, names)}")
+        shown = ", ".join(map(repr, names[:30]))
+        hint = closest(wanted, names)
+        problems.append(f"missing: the column {wanted!r} given for {canonical}.{hint} Found the columns {shown}")
 
 
 def _settle_overlaps(found: dict[str, str], overrides: Mapping[str, str | None]) -> None:
@@ -92,10 +171,11 @@ def _settle_overlaps(found: dict[str, str], overrides: Mapping[str, str | None])
 def _missing(found: Mapping[str, str]) -> list[str]:
     missing = []
     if "uid" not in found:
-        hint = ""
         if "tid" in found:
-            hint = f" (if each trip is a person of its own, say columns={{'uid': {found['tid']!r}}})"
-        missing.append(f"who moved (uid, user_id, user, taxi_id){hint}")
+            hint = f" (if each trip is a person of its own, say {option(uid=found['tid'])})"
+        else:
+            hint = f" (if each file is a person, say {option(uid=FILE_NAME)}; if each row is, {option(uid=ROW_NUMBER)})"
+        missing.append(f"who moved (uid, user_id, taxi_id, driver_id, vehicle_id, device_id){hint}")
     if not ({"geometry", "cell", "link"} & set(found)):
         places = {"lat": "latitude, y, or a geometry", "lng": "lon, longitude, x, or a geometry"}
         missing += [f"{name} ({words})" for name, words in places.items() if name not in found]

@@ -24,9 +24,23 @@ KINDS = {
     ".pq": "parquet",
     ".gpx": "gpx",
     ".geojson": "geojson",
-    ".json": "geojson",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
 }
 """Kind of file by suffix."""
+_CONVERT = {
+    ".xlsx": "Save the sheet as CSV first.",
+    ".xls": "Save the sheet as CSV first.",
+    ".ods": "Save the sheet as CSV first.",
+    ".zip": "Unpack it first.",
+    ".rar": "Unpack it first.",
+    ".7z": "Unpack it first.",
+    ".gpkg": "Write the layer as GeoParquet or GeoJSON first.",
+    ".shp": "Write the layer as GeoParquet or GeoJSON first.",
+    ".kml": "Write it as GeoJSON or GPX first.",
+}
+"""What to do with common files that are not read."""
 COMPRESSED = (".gz", ".zst")
 """Suffixes of compressed files."""
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -53,7 +67,12 @@ class SourceFile:
     @property
     def stem(self) -> str:
         """The name without folder and suffixes."""
-        return _bare(self.path).stem
+        return bare_name(self.path)
+
+
+def bare_name(path: str | Path) -> str:
+    """Return a file's name without folder and endings."""
+    return _bare(Path(path)).stem
 
 
 def find(
@@ -90,10 +109,11 @@ def _one(path: Path, faults: Faults, wanted: tuple[str, ...] | None) -> list[Sou
         return [SourceFile(path, kind or "text")]
     if kind is None:
         known = ", ".join(KINDS)
+        convert = _CONVERT.get(path.suffix.lower(), "")
         faults.add(
             f"unknown kind of file: {path.suffix or 'no suffix'}",
             file=str(path),
-            remedy=f"Known are {known}, and .gz and .zst of text.",
+            remedy=f"{convert} Known are {known}, and .gz and .zst of text.".strip(),
         )
         return []
     return [SourceFile(path, kind)]

@@ -21,10 +21,12 @@ _PLAIN = r"^[0-9]{4}-[01][0-9]-[0-3][0-9]([T ])[0-2][0-9]:[0-5][0-9]:[0-5][0-9]"
 """The usual ISO 8601 text up to its seconds: 19 characters, which polars reads without taking them apart first."""
 _FRACTION = r"[.,][0-9]"
 """Pattern of the beginning of a fraction of a second."""
-_CLOCK = r"[Tt ](?<H>[0-9]{1,2}):(?<M>[0-5][0-9])(?::(?<S>[0-5][0-9])(?<f>[.,][0-9]+)?)?(?<rest>.*)$"
-"""Hour, minute and what follows them, after any of the dates below."""
+_CLOCK = (
+    r"[Tt ]+(?<H>[0-9]{1,2}):(?<M>[0-5][0-9])(?::(?<S>[0-5][0-9])(?<f>[.,][0-9]+)?)?(?: ?(?<p>[AaPp])\.?[Mm]\.?)?(?<rest>.*)$"
+)
+"""Hour, minute, the half of the day where it is named, and what follows, after any of the dates below."""
 ORDERS: Mapping[str, str] = {
-    "ymd": r"^(?<Y>[0-9]{4})(?<s1>[-/])(?<m>[0-9]{1,2})(?<s2>[-/])(?<d>[0-9]{1,2})" + _CLOCK,
+    "ymd": r"^(?<Y>[0-9]{4})(?<s1>[-/.])(?<m>[0-9]{1,2})(?<s2>[-/.])(?<d>[0-9]{1,2})" + _CLOCK,
     "dmy": r"^(?<d>[0-9]{1,2})(?<s1>[./-])(?<m>[0-9]{1,2})(?<s2>[./-])(?<Y>[0-9]{4})" + _CLOCK,
     "mdy": r"^(?<m>[0-9]{1,2})(?<s1>[/-])(?<d>[0-9]{1,2})(?<s2>[/-])(?<Y>[0-9]{4})" + _CLOCK,
 }
@@ -56,10 +58,20 @@ def parse(text: pl.Series, order: str = "ymd") -> tuple[NDArray[np.int64], NDArr
         if not (offset == UNREADABLE).any():
             return clock, offset
     parts = text.fill_null("").str.strip_chars(" ").str.extract_groups(ORDERS[order]).struct.unnest()
-    two = {name: parts[name].str.zfill(2) for name in ("m", "d", "H")}
+    two = {name: parts[name].str.zfill(2) for name in ("m", "d")} | {"H": _hours(parts["H"], parts["p"])}
     written = parts["Y"] + two["m"] + two["d"] + two["H"] + parts["M"] + parts["S"].fill_null("00")
     wall = _read(written, "%Y%m%d%H%M%S")
     return _together(wall.set((parts["s1"] != parts["s2"]).fill_null(True), None), parts["f"], parts["rest"].fill_null(""))
+
+
+def _hours(hours: pl.Series, half: pl.Series) -> pl.Series:
+    """Return hours as two digits of the 24-hour clock; 12 AM is midnight, and hours beyond 12 of a half are no time."""
+    if half.null_count() == len(half):
+        return hours.str.zfill(2)
+    named, number = half.is_not_null(), hours.cast(pl.Int64, strict=False)
+    shifted = number % 12 + 12 * (half.str.to_lowercase() == "p").cast(pl.Int64)
+    legal = pl.select(pl.when(number.is_between(1, 12)).then(shifted)).to_series()
+    return pl.select(pl.when(named).then(legal).otherwise(number)).to_series().cast(pl.String).str.zfill(2)
 
 
 def parse_as(text: pl.Series, time_format: str) -> pl.Series:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -14,6 +14,9 @@ from murmurate.ingest.files import SourceFile
 from murmurate.ingest.formats import polyline, text
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.points import Batch
+
+PORTO = ("TRIP_ID", "TAXI_ID", "TIMESTAMP", "POLYLINE")
+"""Columns of Porto's taxis that are needed, as published."""
 
 Reader = Callable[[SourceFile, ReadOptions, Faults, ReadReport], Iterator[Batch]]
 
@@ -76,20 +79,32 @@ def _checkins(file: SourceFile, options: ReadOptions, faults: Faults, report: Re
 def _porto(file: SourceFile, options: ReadOptions, faults: Faults, report: ReadReport) -> Iterator[Batch]:
     """Read `train.csv`: a trip a row, a point every 15 seconds in POLYLINE. Trips with missing points are left out."""
     for batch in text.rows(file, options, faults):
-        missing = [name for name in ("TRIP_ID", "TAXI_ID", "TIMESTAMP", "POLYLINE") if name not in batch.frame.columns]
+        missing = [name for name in PORTO if name not in batch.frame.columns]
         if missing:
             raise InputError([Fault(f"missing: {', '.join(missing)}, which the layout porto has", file=file.name)])
-        frame, place = batch.frame, batch.place
-        begins = frame["TIMESTAMP"].str.strip_chars().cast(pl.Int64, strict=False)
-        faults.add_rows("not seconds since 1970", begins.is_null(), place, column="TIMESTAMP", values=frame["TIMESTAMP"])
-        whole = pl.repeat(True, frame.height, eager=True)
-        if "MISSING_DATA" in frame.columns:
-            whole = (frame["MISSING_DATA"].str.to_lowercase() != "true").fill_null(False)
-            report.leave_out("trips with missing points, whose times cannot be known", int((~whole).sum()))
-        lines = polyline.parse(frame["POLYLINE"], place, faults)
-        if lines is None or begins.null_count():
-            continue
-        yield Batch(_porto_points(frame, begins, whole, lines, report), Place(file.name, place.first_row))
+        found = porto_points(batch, faults, report)
+        if found is not None:
+            yield found
+
+
+def is_porto(names: Sequence[str]) -> bool:
+    """Return whether these are the columns of Porto's taxis as published."""
+    return set(PORTO) <= set(names)
+
+
+def porto_points(batch: Batch, faults: Faults, report: ReadReport) -> Batch | None:
+    """Return the points of rows that hold a trip each; None where there is a fault."""
+    frame, place = batch.frame, batch.place
+    begins = frame["TIMESTAMP"].cast(pl.String).str.strip_chars().cast(pl.Int64, strict=False)
+    faults.add_rows("not seconds since 1970", begins.is_null(), place, column="TIMESTAMP", values=frame["TIMESTAMP"])
+    whole = pl.repeat(True, frame.height, eager=True)
+    if "MISSING_DATA" in frame.columns:
+        whole = (frame["MISSING_DATA"].cast(pl.String).str.to_lowercase() != "true").fill_null(False)
+        report.leave_out("trips with missing points, whose times cannot be known", int((~whole).sum()))
+    lines = polyline.parse(frame["POLYLINE"], place, faults)
+    if lines is None or begins.null_count():
+        return None
+    return Batch(_porto_points(frame, begins, whole, lines, report), Place(place.file, place.first_row))
 
 
 def _porto_points(

@@ -12,8 +12,8 @@ from murmurate.errors import ParameterError
 from murmurate.ingest.columns import check_overrides
 from murmurate.ingest.instants import check_format
 
-TIME_UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0}
-"""Microseconds in one unit; nanoseconds are divided instead."""
+TIME_UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0, "excel": 0}
+"""Microseconds in one unit; nanoseconds are divided instead, and days of spreadsheets are converted on their own."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.core.names import one_spelling_of
 from murmurate.core.trips import ORDER
-from murmurate.ingest.columns import recognise
+from murmurate.ingest.columns import FILE_NAME, ROW_NUMBER, option, plain, recognise
 from murmurate.ingest.faults import Faults, Place
+from murmurate.ingest.files import bare_name
 from murmurate.ingest.formats.geometry import coordinates
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.times import Clock
@@ -20,6 +22,10 @@ from murmurate.ingest.times import Clock
 ROW, FILE_NUMBER = "\0row", "\0file"
 """Columns with the row and file of a point, in strict mode; no file can have columns of these names."""
 
+ROWS_PER_FILE = 10**12
+"""More rows than a file has: what keeps row numbers of several files apart."""
+_DECIMAL_COMMA = r"^[-+]?[0-9]+,[0-9]+$"
+"""A number with a decimal comma."""
 _WHOLE = {"weekday": (0, 6), "hour": (0, 23), "cell": (0, 2**62), "link": (0, 2**62)}
 """Smallest and largest value of columns of whole numbers."""
 
@@ -57,6 +63,7 @@ class PointChecker:
         if self._hopeless:
             return None
         before = len(self.faults)
+        batch = replace(batch, frame=self._with_named(batch.frame, batch.place))
         frame, place = batch.frame, batch.place
         columns: list[pl.Series | None] = [self._identifier("uid", frame, place)]
         if "tid" in self.found:
@@ -83,9 +90,26 @@ class PointChecker:
         self._known = True
         self.found, problems = recognise(names, self.options.columns)
         for problem in problems:
-            remedy = "Name the columns, such as columns={'uid': 'driver', 'lat': 'breite'}." if "missing" in problem else None
+            places = [name for name in ("lat", "lng") if name not in self.found]
+            named = option(**dict.fromkeys(places, "NAME")) if places else ""
+            remedy = f"Name the columns as the file does, such as {named}." if named and "missing: " in problem else None
             self.faults.add(problem, file=self.file, remedy=remedy)
         self._hopeless = bool(problems)
+
+    def _with_named(self, frame: pl.DataFrame, place: Place) -> pl.DataFrame:
+        """Add the columns that overrides name but files do not have: the file, the row, and a date joined to its clock."""
+        added: list[pl.Series] = []
+        for word in (FILE_NAME, ROW_NUMBER):
+            if word in self.found.values() and word not in frame.columns:
+                rows = np.arange(place.first_row, place.first_row + frame.height) + self.file_number * ROWS_PER_FILE
+                stem = bare_name(self.file or "data")
+                added.append(
+                    pl.Series(word, rows) if word == ROW_NUMBER else pl.repeat(stem, frame.height, eager=True).alias(word)
+                )
+        time, date = self.found.get("datetime", ""), next((name for name in frame.columns if plain(name) == "date"), None)
+        if date and date != time and plain(time) in ("time", "clock") and frame[time].dtype == frame[date].dtype == pl.String:
+            added.append((frame[date].str.strip_chars() + " " + frame[time].str.strip_chars()).alias(time))
+        return frame.with_columns(added) if added else frame
 
     def _identifier(self, name: str, frame: pl.DataFrame, place: Place) -> pl.Series | None:
         """Return a column of names: text stays text, whole numbers become 64-bit ones."""
@@ -109,9 +133,16 @@ class PointChecker:
             if blank.any():
                 self.faults.add_rows("empty", blank, place, column=column)
                 return None
+            if name == "uid":
+                series = one_spelling_of(series)
+                if (blank := series == "").any():
+                    self.faults.add_rows("a name of invisible characters", blank, place, column=column)
+                    return None
             return series.alias(name)
         if isinstance(kind, (pl.Categorical, pl.Enum)):
-            return series.alias(name)
+            spelled = series.unique().cast(pl.String)
+            odd = name == "uid" and not spelled.equals(one_spelling_of(spelled))
+            return (one_spelling_of(series.cast(pl.String)) if odd else series).alias(name)
         if kind in (pl.UInt64, pl.Int128):
             return series.cast(pl.String).alias(name)
         if kind.is_integer():
@@ -169,6 +200,8 @@ class PointChecker:
             numbers = series.cast(pl.Float64, strict=False)
             if numbers.null_count() > series.null_count():
                 stripped = series.str.strip_chars()
+                commas = stripped.str.contains(_DECIMAL_COMMA)
+                stripped = stripped.str.replace(",", ".", literal=True) if commas.any() else stripped
                 numbers = stripped.cast(pl.Float64, strict=False)
                 blank = (stripped == "").fill_null(False)
                 self.faults.add_rows("empty", blank, place, column=column)
@@ -218,7 +251,7 @@ def _refuse_places(
         note, remedy = "; these look like metres of a projection", "Convert the places to degrees (WGS84) first."
     elif bad_lat.mean() > 0.5 and np.abs(lng).max() <= 90:
         note = "; latitude and longitude look swapped"
-        remedy = f"If they are swapped, say columns={{'lat': {names[1]!r}, 'lng': {names[0]!r}}}."
+        remedy = f"If they are swapped, say {option(lat=names[1], lng=names[0])}."
     faults.add_rows(f"latitude beyond 90 degrees{note}", bad_lat, place, column=names[0], values=pl.Series(lat), remedy=remedy)
     if not note and lng.min() >= 0:
         note = "; these look like longitudes from 0 to 360, subtract 360 from those above 180"

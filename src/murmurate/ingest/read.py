@@ -13,16 +13,23 @@ from murmurate.core.space import Space
 from murmurate.core.trips import Identity, Trips
 from murmurate.errors import InputError
 from murmurate.ingest.counts import ReadReport
+from murmurate.ingest.ends import as_points, recognise_ends
 from murmurate.ingest.faults import Faults, guarded
 from murmurate.ingest.files import SourceFile, find, fingerprint, refuse_changed
-from murmurate.ingest.formats import geojson, gpx, parquet, text
+from murmurate.ingest.formats import geojson, gpx, parquet, records, text
 from murmurate.ingest.formats.frames import batch_of
-from murmurate.ingest.layouts import LAYOUTS
+from murmurate.ingest.layouts import LAYOUTS, is_porto, porto_points
 from murmurate.ingest.options import ReadOptions
-from murmurate.ingest.points import PointChecker
+from murmurate.ingest.points import Batch, PointChecker
 from murmurate.ingest.runs import Runs, settle
 
-_FORMATS = {"text": text.rows, "parquet": parquet.batches, "gpx": gpx.batches, "geojson": geojson.batches}
+_FORMATS = {
+    "text": text.rows,
+    "parquet": parquet.batches,
+    "gpx": gpx.batches,
+    "geojson": geojson.batches,
+    "json": records.batches,
+}
 """Readers by the kinds of `files.KINDS`."""
 
 
@@ -120,8 +127,11 @@ def points(files: list[SourceFile], options: ReadOptions, faults: Faults, report
         checker = PointChecker(options, faults, file.name, number)
         with guarded(faults, file.name):
             batches = layout.read(file, options, faults, report) if layout else _FORMATS[file.kind](file, options, faults)
-            for batch in batches:
-                report.rows += batch.frame.height
+            for rows in batches:
+                report.rows += rows.frame.height
+                batch = rows if layout else _as_points(rows, options, faults, report)
+                if batch is None:
+                    continue
                 frame = checker.take(batch)
                 unlike = _unlike(checker, first) if first is not None else None
                 if unlike:
@@ -131,6 +141,14 @@ def points(files: list[SourceFile], options: ReadOptions, faults: Faults, report
                     yield frame
         first = first or (checker if checker.found else None)
         _count(checker, report)
+
+
+def _as_points(rows: Batch, options: ReadOptions, faults: Faults, report: ReadReport) -> Batch | None:
+    """Return rows that hold a point each, made from rows that hold a whole trip: two ends, or a line of places."""
+    if is_porto(rows.frame.columns) and not options.columns:
+        return porto_points(rows, faults, report)
+    ends = recognise_ends(rows.frame.columns)
+    return rows if ends is None else as_points(rows, ends, options.columns, report)
 
 
 def _read_files(source: Any, options: ReadOptions, faults: Faults, report: ReadReport) -> tuple[Runs | None, str]:
@@ -152,7 +170,8 @@ def _read_frame(source: Any, options: ReadOptions, faults: Faults, report: ReadR
     frame = None
     with guarded(faults, None):
         report.rows += batch.frame.height
-        frame = checker.take(batch)
+        points_of = _as_points(batch, options, faults, report)
+        frame = None if points_of is None else checker.take(points_of)
     _count(checker, report)
     if frame is not None and not frame.height:
         faults.add("the frame has no rows")

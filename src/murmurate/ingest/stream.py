@@ -36,7 +36,7 @@ POINTS_PER_PARTITION = 1_000_000
 """Points of a part, about; a part holds whole people. Set by hand."""
 HOLD_POINTS = 24_000_000
 """Points that wait in memory: about 0.3 GB, 0.6 GB where places are finer than microdegrees. Beyond that they lie in files."""
-_BYTES_A_ROW = {"text": 40, "gpx": 100, "geojson": 150}
+_BYTES_A_ROW = {"text": 40, "gpx": 100, "geojson": 150, "json": 100}
 """Typical bytes of a row by kind of file, for estimating the number of buckets. Set by hand."""
 _STREAM_BYTES, _STREAM_ROWS = 64 * 2**20, 4_000_000
 """A file above either size is scanned in parts and not read whole. Set by hand."""

@@ -19,16 +19,23 @@ EARLIEST_US = -2_208_988_800_000_000
 LATEST_US = 7_258_118_400_000_000
 """Time before which all must lie, in microseconds since 1970: the beginning of 2200. Set by hand."""
 
+_EXCEL_1970, _EXCEL_DAYS = 25_569, (29_221, 73_051)
+"""Days of spreadsheets, which count from 1899-12-30: the one of 1970-01-01, and those of 1980 and 2100."""
 _FIRST_S, _LAST_S = 315_532_800, 4_102_444_800
 """Seconds since 1970 at the beginning of 1980 and 2100, between which the size of a count shows its unit."""
 
+_SCALES = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""How many of a unit are one second."""
 ZONE_REMEDY = (
     "Say which zone the times are in, such as --time-zone Europe/Helsinki (in Python time_zone='Europe/Helsinki'), or UTC."
 )
 """What to do about times without a zone."""
 FORMAT_REMEDY = "Say how times are written, such as --time-format '%d/%m/%Y %H:%M' (in Python time_format='%d/%m/%Y %H:%M')."
 """What to do about times in an unknown format."""
-UNIT_REMEDY = "Say which unit counts since 1970 are in: time_unit='s', 'ms', 'us' or 'ns'."
+UNIT_REMEDY = (
+    "Say which unit counts since 1970 are in: --time-unit s, ms, us or ns, or excel for days as spreadsheets count them (in "
+    "Python time_unit='s')."
+)
 """What to do about counts in an unknown unit."""
 
 
@@ -89,8 +96,11 @@ class Clock:
             self.faults.add_rows("not a number", ~np.isfinite(values), place, column=self.column)
             return None
         unit = self.time_unit or self._unit or _tell_unit(values)
+        if unit == "excel":
+            self._unit = unit
+            return self._localise(pl.Series(times.name, _excel_microseconds(values)).cast(pl.Datetime("us")), place)
         if unit is None:
-            bad = ~np.logical_or.reduce([_within(values, name) for name in TIME_UNITS])
+            bad = ~np.logical_or.reduce([_within(values, name) for name in _SCALES])
             reason = "not a count of seconds, milliseconds, microseconds or nanoseconds since 1970"
             if bad.any():
                 self.faults.add_rows(reason, bad, place, column=self.column, values=times, remedy=UNIT_REMEDY)
@@ -119,17 +129,18 @@ class Clock:
         if self._order is None and len(offset) and (offset == UNREADABLE).all():
             other, (clock, offset) = _day_or_month_first(times, offset)
             if other == "either":
-                reason = "day or month first? every date can be read both ways"
-                self.faults.add(reason, file=place.file, column=self.column, remedy=FORMAT_REMEDY)
+                reason = f"day or month first? every date can be read both ways, such as {times[0]!r}"
+                self.faults.add(reason, file=place.file, column=self.column, remedy=_order_remedy(times[0]))
                 return None
             order = other or order
         unreadable = offset == UNREADABLE
         if not unreadable.any():
             self._order = order
         else:
-            counts = times.str.strip_chars().cast(pl.Float64, strict=False)
+            bare = times.str.strip_chars().str.replace(",", ".", literal=True)
+            counts = bare.cast(pl.Float64, strict=False)
             if not counts.null_count():
-                whole = times.str.strip_chars().cast(pl.Int64, strict=False)
+                whole = bare.cast(pl.Int64, strict=False)
                 return self._since_1970(counts if whole.null_count() else whole, place)
             blank = (times.str.strip_chars() == "").to_numpy()
             self.faults.add_rows("empty", blank, place, column=self.column)
@@ -198,6 +209,18 @@ def _day_or_month_first(
     return ("either" if whole else None), (np.zeros(len(unread), np.int64), unread)
 
 
+def _order_remedy(text: str) -> str:
+    """Say how to tell day from month, in the format of this very text."""
+    date, _, clock = text.strip().partition(" ")
+    mark = next((mark for mark in "./-" if mark in date), "/")
+    rest = "%I:%M:%S %p" if clock[-1:] in "mM" and clock else "%H:%M:%S" if clock.count(":") == 2 else "%H:%M"
+    first, second = (f"{mark.join(parts)} {rest}" for parts in (("%d", "%m", "%Y"), ("%m", "%d", "%Y")))
+    return (
+        f"Say --time-format '{first}' if the day comes first, --time-format '{second}' if the month does (in Python "
+        "time_format=...)."
+    )
+
+
 def counts_of(times: pl.Series) -> NDArray[np.int64]:
     """Return the bare counts of a column of datetimes, not copied."""
     return times.to_numpy().view(np.int64)
@@ -207,16 +230,24 @@ def _tell_unit(values: NDArray[np.number[Any]]) -> str | None:
     """Find the one unit in which every value lies between 1980 and 2100 (or nearly every: the rest are faults)."""
     if not len(values):
         return "s"
-    inside = {unit: float(_within(values, unit).mean()) for unit in TIME_UNITS}
+    low, high = _EXCEL_DAYS
+    if ((values >= low) & (values < high)).all() and (values != np.floor(values)).any():
+        return "excel"  # whole numbers of this size may as well count seconds of something else
+    inside = {unit: float(_within(values, unit).mean()) for unit in _SCALES}
     best = max(inside, key=lambda unit: inside[unit])
     others = sum(share for unit, share in inside.items() if unit != best)
     return best if inside[best] > 0.5 and others == 0 else None
 
 
 def _within(values: NDArray[np.number[Any]], unit: str) -> NDArray[np.bool_]:
-    scale = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    scale = _SCALES[unit]
     inside: NDArray[np.bool_] = (values >= _FIRST_S * scale) & (values < _LAST_S * scale)
     return inside
+
+
+def _excel_microseconds(values: NDArray[np.number[Any]]) -> NDArray[np.int64]:
+    """Return local clock time from days; rounded to milliseconds, because a day's fraction holds no more."""
+    return np.rint((values.astype(np.float64) - _EXCEL_1970) * 86_400_000).astype(np.int64) * 1000
 
 
 def _microseconds(values: NDArray[np.number[Any]], unit: str) -> NDArray[np.int64]:

@@ -9,6 +9,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from murmurate.core.names import one_spelling
+
 Hashes = NDArray[np.uint64]
 
 OVERLAP = 0.2
@@ -17,8 +19,11 @@ OVERLAP = 0.2
 
 @lru_cache(maxsize=1)  # one release asks for the same people several times
 def hash_people(uids: tuple[str, ...], key: bytes) -> Hashes:
-    """Return the HMAC-SHA256 of each uid under the ledger's own key, cut to 64 bits, sorted, each once."""
-    digests = b"".join(hmac.digest(key, uid.encode(), "sha256")[:8] for uid in uids)
+    """Return the HMAC-SHA256 of each uid under the ledger's own key, cut to 64 bits, sorted, each once.
+
+    Spellings of one name that differ by accident (` 7`, `007`, `7.0`) are hashed alike.
+    """
+    digests = b"".join(hmac.digest(key, one_spelling(uid).encode(), "sha256")[:8] for uid in uids)
     return np.unique(np.frombuffer(digests, dtype=">u8").astype(np.uint64))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from murmurate.errors import Fault, InputError
-from murmurate.ingest.columns import NAMES
+from murmurate.ingest.columns import named_as
 from murmurate.ingest.faults import Faults, Place
 from murmurate.ingest.files import SourceFile, chunks
 from murmurate.ingest.options import ReadOptions
@@ -20,35 +20,47 @@ MAX_BYTES = 2**30
 
 _TIMES = ("times", "coordtimes", "timestamps", "datetimes")
 """Properties that hold the times of a line, in lower case."""
-_TRIP_NAMES = frozenset(name for tier in NAMES["tid"] for name in tier)
-"""Properties that name a trip, in lower case."""
 
 
 def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[Batch]:
     """Yield the points of a GeoJSON file; a line is a trip, named by its tid or its position. A row is a feature."""
-    raw = bytearray()
-    for chunk in chunks(file.path, 2**24, options.max_expansion):
-        raw += chunk
-        if len(raw) > MAX_BYTES:
-            raise InputError([Fault("GeoJSON of more than 1 GiB", file=file.name)], "Convert it to Parquet or CSV.")
     try:
-        content = json.loads(raw)
+        content = json.loads(read_bytes(file, options))
     except ValueError as error:
         raise InputError([Fault(f"not JSON, or truncated: {error}", file=file.name)]) from None
     features = content.get("features") if isinstance(content, dict) else None
     if not isinstance(features, list):
         raise InputError([Fault("not a GeoJSON FeatureCollection: it has no list of features", file=file.name)])
+    yield batch_of_features(features, file, faults)
+
+
+def read_bytes(file: SourceFile, options: ReadOptions) -> bytearray:
+    """Read a JSON file whole, up to MAX_BYTES."""
+    raw = bytearray()
+    for chunk in chunks(file.path, 2**24, options.max_expansion):
+        raw += chunk
+        if len(raw) > MAX_BYTES:
+            raise InputError([Fault("JSON of more than 1 GiB", file=file.name)], "Convert it to Parquet or CSV.")
+    return raw
+
+
+def batch_of_features(features: list[Any], file: SourceFile, faults: Faults) -> Batch:
+    """Return the points of features as a batch."""
     records: list[dict[str, Any]] = []
     for number, feature in enumerate(features, start=1):
         reason = _take(feature, number, records)
         if reason:
             faults.add_numbered(reason, [number], file=file.name)
+    return Batch(frame_of(records), Place(file.name))
+
+
+def frame_of(records: list[dict[str, Any]]) -> pl.DataFrame:
+    """Return records as a table with a column for every key."""
     keys: dict[str, None] = {}
     for record in records:
         keys.update(dict.fromkeys(record))
     columns = [_column(key, [record.get(key) for record in records]) for key in keys]
-    frame = pl.DataFrame(columns) if columns else pl.DataFrame(schema={"uid": pl.String, "lat": pl.Float64, "lng": pl.Float64})
-    yield Batch(frame, Place(file.name))
+    return pl.DataFrame(columns) if columns else pl.DataFrame(schema={"uid": pl.String, "lat": pl.Float64, "lng": pl.Float64})
 
 
 def _take(feature: Any, number: int, records: list[dict[str, Any]]) -> str | None:
@@ -72,7 +84,7 @@ def _take(feature: Any, number: int, records: list[dict[str, Any]]) -> str | Non
     if times is not None and len(times) != len(places):
         return f"{len(times)} times for {len(places)} coordinates"
     named = _plain(properties)
-    if not any(key.lower() in _TRIP_NAMES for key in named):
+    if not any(named_as(key, "tid") for key in named):
         named["tid"] = number
     for position, place in enumerate(places):
         record = {**named, "lat": place[1], "lng": place[0]}
@@ -96,7 +108,7 @@ def _plain(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _times(properties: dict[str, Any]) -> list[Any] | None:
     for key, value in properties.items():
-        if isinstance(value, list) and (key.lower() in _TIMES or any(key.lower() in tier for tier in NAMES["datetime"])):
+        if isinstance(value, list) and (key.lower() in _TIMES or named_as(key, "datetime")):
             return value
         if key.lower() == "coordinateproperties" and isinstance(value, dict) and isinstance(value.get("times"), list):
             return list(value["times"])

@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -13,14 +14,13 @@ import polars as pl
 from murmurate.errors import Fault, InputError
 from murmurate.ingest.faults import Faults, Place
 from murmurate.ingest.files import SourceFile, chunks
+from murmurate.ingest.formats import dialect
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.points import Batch
 
 CHUNK_BYTES = 32 * 2**20
 """Bytes read at a time, and the longest line. Set by hand."""
 
-_SEPARATORS = (",", "\t", ";", "|")
-"""Separators that are recognised: the most frequent one in the header line."""
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -50,8 +50,11 @@ def rows(
         skip_lines = 0
         _check_text(piece, file.name, line)
         if header is None:
-            header, separator, piece = _header(piece, file)
-            line += 1
+            found = _header(piece, file, options)
+            header, separator = found.names, found.separator
+            for _ in range(found.skip):
+                _, _, piece = piece.partition(b"\n")
+                line += 1
         separator = separator or ","
         frame = _parse(piece, header, separator, Place(file.name, first_row, line), faults)
         if frame is None:
@@ -92,38 +95,50 @@ def _uneven_rows(piece: bytes, width: int, separator: str, place: Place, faults:
     except csv.Error as error:
         faults.add(f"not a table: {error}", file=place.file)
         return True
+    commas = separator == "," and any(count % 2 == 0 or count > width for count in found)
+    remedy = "If numbers have decimal commas, separate values by semicolons or tabs." if commas else None
     for count, numbers in found.items():
         lines = [number - place.first_row + (place.first_line or 1) for number in numbers]
         reason = f"{count} values where the header names {width} columns"
-        faults.add_numbered(reason, numbers, file=place.file, lines=lines)
+        faults.add_numbered(reason, numbers, file=place.file, lines=lines, remedy=remedy)
     return bool(found)
 
 
-def _header(piece: bytes, file: SourceFile) -> tuple[list[str], str, bytes]:
-    line, _, rest = piece.partition(b"\n")
-    text = line.decode("utf-8").rstrip("\r")
+@dataclass(frozen=True)
+class _Header:
+    names: list[str]
+    separator: str
+    skip: int
+    """Lines before the first row of values."""
+
+
+def _header(piece: bytes, file: SourceFile, options: ReadOptions) -> _Header:
+    """Read the names of the columns; a file without a header line has numbers for names, once the caller uses them."""
     suffixes = "".join(file.path.suffixes).lower()
-    separator = "\t" if ".tsv" in suffixes or ".tab" in suffixes else max(_SEPARATORS, key=text.count)
-    names = [name.strip() for name in next(csv.reader([text], delimiter=separator), [])]
+    lines = [line.decode("utf-8").rstrip("\r") for line in piece.split(b"\n", dialect.SAMPLE_LINES + 3)[: dialect.SAMPLE_LINES]]
+    found = dialect.recognise(lines, tabs=".tsv" in suffixes or ".tab" in suffixes)
+    rest = lines[found.skip :]
+    names = dialect.fields(rest[0].removeprefix("#") if found.header else rest[0], found.separator) if rest else []
     if not any(names):
         raise InputError([Fault("the first line names no columns", file=file.name)])
-    if all(_is_number(name) for name in names):
-        raise InputError(
-            [Fault("the first line holds numbers, not column names", file=file.name, row=None)],
-            "Put a header line in front, such as uid,tid,datetime,lat,lng.",
-        )
-    if len(set(names)) < len(names):
-        repeated = sorted({name for name in names if names.count(name) > 1})
+    if not found.header:
+        if not any(column is not None and column.isdigit() for column in options.columns.values()):
+            shown = " | ".join(names)[:80]
+            raise InputError(
+                [Fault(f"the first line holds values, not column names: {shown}", file=file.name)],
+                dialect.headerless_remedy(rest, found.separator),
+            )
+        return _Header([str(number + 1) for number in range(len(names))], found.separator, found.skip)
+    filled = [name for name in names if name]
+    if len(set(filled)) < len(filled):
+        repeated = sorted({name for name in filled if names.count(name) > 1})
         raise InputError([Fault(f"ambiguous: more than one column is called {', '.join(map(repr, repeated))}", file=file.name)])
-    return names, separator, rest
+    return _Header(_all_named(names), found.separator, found.skip + 1)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _all_named(names: list[str]) -> list[str]:
+    """Give columns without a name one of their own, such as the row numbers that spreadsheets and R write first."""
+    return [name or f"column {position}" for position, name in enumerate(names, start=1)]
 
 
 def _utf8(path: Path, options: ReadOptions) -> Iterator[bytes]:
@@ -176,5 +191,5 @@ def _check_text(piece: bytes, name: str, line: int) -> None:
         where = line + piece.count(b"\n", 0, error.start)
         raise InputError(
             [Fault(f"not UTF-8: byte {piece[error.start]:#04x} in file line {where}", file=name)],
-            "Say which encoding it is, such as encoding='latin-1'.",
+            "Say which encoding it is, such as --encoding latin-1 (in Python encoding='latin-1').",
         ) from None
