@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
@@ -121,7 +122,7 @@ def hinted(path, **options):
         read(path, **options)
     words = shlex.split(re.sub(r"\(in Python.*?\)", "", str(caught.value)))
     columns, found = {}, dict(options)
-    for word, value in zip(words, words[1:], strict=False):
+    for word, value in itertools.pairwise(words):
         if word == "--column":
             name, _, column = value.rstrip(".;,)").partition("=")
             columns.setdefault(name, column)
