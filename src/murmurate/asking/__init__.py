@@ -5,6 +5,6 @@ units contribute, `bounding` says which trips of a unit are read, and `rounds` r
 """
 
 from murmurate.asking.budget import Budget
-from murmurate.asking.table import STEPS, Answer, Contributions, Facts, Norm, Part, Round, Table, TreeTable
+from murmurate.asking.table import STEPS, Answer, Contributions, Facts, Norm, Part, Round, SparseTable, Table, TreeTable
 
-__all__ = ["STEPS", "Answer", "Budget", "Contributions", "Facts", "Norm", "Part", "Round", "Table", "TreeTable"]
+__all__ = ["STEPS", "Answer", "Budget", "Contributions", "Facts", "Norm", "Part", "Round", "SparseTable", "Table", "TreeTable"]

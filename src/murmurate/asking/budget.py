@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from murmurate.asking.clipping import dense
-from murmurate.asking.table import Answer, Norm, Table, TreeTable
+from murmurate.asking.sparse import draw_sparse
+from murmurate.asking.table import Answer, Norm, SparseTable, Table, TreeTable
 from murmurate.core.accounting import solve_noise_multiplier
 from murmurate.core.events import Event, Gaussian, Pure
 from murmurate.core.space import Floats, Integers
@@ -104,12 +105,16 @@ class Budget:
     def draw(self, table: Table, exact: Integers | tuple[Integers, Integers], rng: Randomness, *, threads: int = 1) -> Answer:
         """Add noise to the exact fixed-point sums of a table, once.
 
-        `exact` holds every bin, or (bins, sums) of the bins that any unit has, as a `TreeTable` needs them. Secure noise is
+        `exact` holds every bin, or (bins, sums) of the bins that any unit has, as a `TreeTable` or `SparseTable` needs them. Secure noise is
         drawn by this many `threads`.
         """
         self._spent, self._levels = self._with((table,))  # counted before the draw: what fails in it is spent all the same
         if isinstance(table, TreeTable):
             return self._draw_tree(table, exact, rng)  # type: ignore[arg-type]
+        if isinstance(table, SparseTable):
+            scale = self.scale(table.share, table.limit) * (1 + MARGIN)
+            bins, values = draw_sparse(table, exact, scale * table.steps, self.norm, rng)  # type: ignore[arg-type]
+            return Answer(values / table.steps, self._deviation_of(table), bins)
         every = dense(exact, table.n_bins) if isinstance(exact, tuple) else exact
         flat = np.ascontiguousarray(every, dtype=np.int64).ravel()
         if len(flat) != table.n_bins:
@@ -125,8 +130,8 @@ class Budget:
 
     def replay(self, table: Table, answer: Answer) -> Answer:
         """Count a table as drawn because an interrupted run has kept its answer; refuse an answer to another table."""
-        tree = isinstance(table, TreeTable)
-        fits = (answer.bins is not None) if tree else answer.bins is None and len(answer.noisy) == table.n_bins
+        sparse = isinstance(table, TreeTable | SparseTable)
+        fits = (answer.bins is not None) if sparse else answer.bins is None and len(answer.noisy) == table.n_bins
         if not fits or answer.deviation != self._deviation_of(table):
             raise ContractBroken(
                 "a table is asked once",

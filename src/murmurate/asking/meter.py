@@ -16,7 +16,7 @@ import numpy as np
 from murmurate.asking.bounding import new_key
 from murmurate.asking.clipping import Sums, add, dense
 from murmurate.asking.rounds import Asking, Measured, facts_of
-from murmurate.asking.table import Answer, Table, TreeTable
+from murmurate.asking.table import Answer, SparseTable, Table, TreeTable
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
@@ -31,7 +31,7 @@ class Counted:
 
     def exact(self, side: int) -> Any:
         """Return the sums of one input as a budget takes them for a draw."""
-        return self.sums[side] if isinstance(self.table, TreeTable) else dense(self.sums[side], self.table.n_bins)
+        return self.sums[side] if isinstance(self.table, TreeTable | SparseTable) else dense(self.sums[side], self.table.n_bins)
 
     def cost(self, norm: str) -> float:
         """Return the share of the budget that the change between the first two inputs uses."""

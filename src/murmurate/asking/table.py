@@ -79,16 +79,39 @@ class TreeTable(Table):
             raise ContractBroken("shares add up along each path", f"{self.name}: each row needs the bin of its node.")
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SparseTable(Table):
+    """Counts of very many bins, of which only clear ones are answered.
+
+    Bin `row * n_columns + column` is answered if its noisy count reaches the threshold of its row. Empty bins are noised as
+    all others, at the cost of those that pass: the answer has the distribution of a full table whose lower counts are hidden.
+    A unit is clipped and a share is paid as for every table.
+    """
+
+    n_columns: int
+    threshold: Integers
+    """[row] least noisy count that is answered, in counts."""
+    steps: int = 1 << 6
+    """Fixed-point steps of one count; few, because the tail of the noise is added up step by step."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.threshold) * self.n_columns != self.n_bins:
+            raise ContractBroken("a table fits its bins", f"{self.name}: rows and thresholds do not fit.")
+        if self.threshold.dtype.kind != "i" or (self.threshold < 1).any():
+            raise ContractBroken("absent bins are noised as well", f"{self.name}: a threshold is a whole number from 1 on.")
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """Noisy counts of a table."""
 
     noisy: Floats
-    """[bin] noisy counts; of a `TreeTable` only those in `bins`."""
+    """[bin] noisy counts; of a `TreeTable` or `SparseTable` only those in `bins`."""
     deviation: float
     """Standard deviation of the noise of each count."""
     bins: Integers | None = None
-    """Bins of the noisy counts of a `TreeTable`, ascending."""
+    """Bins of the noisy counts of a `TreeTable` or `SparseTable`, ascending."""
 
 
 Answers = Mapping[str, Answer]
