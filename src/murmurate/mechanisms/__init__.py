@@ -33,6 +33,7 @@ NAMES: Registry[Listed] = Registry(
         "dp_ani": Listed("murmurate.mechanisms.dp_ani:DPANI"),
         "od_successive": Listed("murmurate.mechanisms.od_successive:ODSuccessive"),
         "road_counts": Listed("murmurate.mechanisms.road_counts:RoadCounts"),
+        "od_counts": Listed("murmurate.mechanisms.od_counts:ODCounts"),
     },
 )
 """Registry name -> module:class. One line a mechanism."""

@@ -100,6 +100,10 @@ METRICS: Registry[Metric] = Registry(
         "network_hours": _metric("networks:network_hours", reads="network"),
         "network_connectivity": _metric("networks:network_connectivity", reads="network"),
         "network_speeds": _metric("networks:network_speeds", reads="network"),
+        "zone_totals": _metric("zone_flows:zone_totals", reads="flows"),
+        "zone_pairs": _metric("zone_flows:zone_pairs", reads="flows"),
+        "flow_intervals": _metric("zone_flows:flow_intervals", reads="flows"),
+        "flow_sums": _metric("zone_flows:flow_sums", reads="flows"),
     },
 )
 """Name -> where it is and what it needs. One line a metric, one entry each in docs/metrics.md."""

@@ -22,6 +22,7 @@ KINDS: Registry[Entry] = Registry(
         "trips": Entry("murmurate.releases.trips:TripsKind"),
         "days": Entry("murmurate.releases.days:Days"),
         "network": Entry("murmurate.releases.links:Links"),
+        "flows": Entry("murmurate.releases.flows:Flows"),
         "model": Entry("murmurate.releases.model:FittedModel"),
     },
 )

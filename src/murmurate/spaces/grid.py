@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from murmurate.core.parameters import positive, whole
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import ParameterError
+from murmurate.spaces.places import areas_m2
 from murmurate.spaces.sphere import METRES_PER_DEGREE_LAT, METRES_PER_DEGREE_LNG, great_circle_m
 
 if TYPE_CHECKING:
@@ -156,6 +157,39 @@ class Grid:
         """Return the cells at most `reach` rows and columns away, itself included, in the order of their ids."""
         around = self.neighbour_table(reach, cells=[place])[0]
         return around[around >= 0]
+
+    # -- the Places protocol ---------------------------------------------------------------------------------------
+
+    @property
+    def box(self) -> tuple[float, float, float, float]:
+        """Return south, west, north and east of the box."""
+        return self.south, self.west, self.north, self.east
+
+    def boundary(self, place: ArrayLike) -> NDArray[Any]:
+        """Return the rectangle of each cell, x being longitude."""
+        import shapely
+
+        south, west, north, east = self.bounds(place)
+        return np.asarray(shapely.box(west, south, east, north))
+
+    def area_m2(self, place: ArrayLike) -> Floats:
+        """Return the area of each cell on the sphere."""
+        return areas_m2(self.boundary(place))
+
+    def districts(self) -> Integers:
+        """Return the block of cells that each cell lies in; blocks are squares of about as many cells as there are blocks.
+
+        >>> Grid(0, 0, 0.04, 0.04, 1000).districts().reshape(5, 5)[0].tolist()
+        [0, 0, 1, 1, 2]
+        """
+        side = max(1, round(self.n_cells**0.25))
+        row, column = self.row_column(np.arange(self.n_cells))
+        return (row // side) * -(-self.columns // side) + column // side
+
+    def names(self) -> list[str]:
+        """Return row and column of every cell."""
+        row, column = self.row_column(np.arange(self.n_cells))
+        return [f"r{r}c{c}" for r, c in zip(row.tolist(), column.tolist(), strict=True)]
 
     # -- more about cells ------------------------------------------------------------------------------------------
 
