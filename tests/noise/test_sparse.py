@@ -50,7 +50,9 @@ def test_same_law_as_gaussian_noise_on_every_zero(scale, threshold):
     kept = dense[dense >= threshold]
     exact = n * ndtr(-(threshold - 0.5) / scale)
     assert len(places) == pytest.approx(exact, abs=5 * np.sqrt(exact))
-    assert abs(len(gaussian_survivors(n, scale=scale * 1.3, threshold=threshold, rng=seeded(2))[0]) - exact) > 5 * np.sqrt(exact)
+    assert abs(len(gaussian_survivors(n, scale=scale * 1.3, threshold=threshold, rng=seeded(2))[0]) - exact) > 5 * np.sqrt(
+        exact
+    )
     assert values.mean() == pytest.approx(kept.mean(), abs=5 * kept.std() * np.sqrt(2 / len(kept)))
     assert values.std() == pytest.approx(kept.std(), rel=0.1)
     assert values.min() == threshold and (np.diff(places) > 0).all()

@@ -105,8 +105,8 @@ class Budget:
     def draw(self, table: Table, exact: Integers | tuple[Integers, Integers], rng: Randomness, *, threads: int = 1) -> Answer:
         """Add noise to the exact fixed-point sums of a table, once.
 
-        `exact` holds every bin, or (bins, sums) of the bins that any unit has, as a `TreeTable` or `SparseTable` needs them. Secure noise is
-        drawn by this many `threads`.
+        `exact` holds every bin, or (bins, sums) of the bins that any unit has, as sparse tables need them. Secure noise is drawn by
+        this many `threads`.
         """
         self._spent, self._levels = self._with((table,))  # counted before the draw: what fails in it is spent all the same
         if isinstance(table, TreeTable):

@@ -20,9 +20,7 @@ def draw_sparse(
 ) -> tuple[Integers, Integers]:
     """Return bins, ascending, and noisy sums that reach the threshold of their row; `scale` is in steps, as the sums are."""
     bins, sums = exact
-    add_noise, draw_absent = (
-        (laplace_integers, laplace_survivors) if norm == "l1" else (gaussian_integers, gaussian_survivors)
-    )
+    add_noise, draw_absent = (laplace_integers, laplace_survivors) if norm == "l1" else (gaussian_integers, gaussian_survivors)
     limit = table.threshold * table.steps
     values = add_noise(sums, scale=scale, rng=rng)
     there = values >= limit[bins // table.n_columns]

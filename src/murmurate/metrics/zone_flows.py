@@ -46,7 +46,12 @@ class Truth(Pair):
         ):
             for area, where in (("zone", place), ("district", district[place]), ("city", np.zeros_like(place))):
                 for time in N_PERIODS:
-                    found.append(_tally({"direction": direction, "area": area, "time": time}, {"place": where, "period": period_of(hour, time)}))
+                    found.append(
+                        _tally(
+                            {"direction": direction, "area": area, "time": time},
+                            {"place": where, "period": period_of(hour, time)},
+                        )
+                    )
         return _beside(self.released.zones, pl.concat(found), ["direction", "area", "place", "time", "period"])
 
     @cached_property
@@ -81,7 +86,9 @@ def zone_pairs(both: Truth) -> list[Score]:
     """Relative error of listed pairs of zones, whole days, of busy ones; and how many of the busy pairs are listed."""
     rows = both.od.filter(pl.col("area") == "zone", pl.col("time") == "day")
     true = _tally({}, {"origin": both.trips.origin, "destination": both.trips.destination}).filter(pl.col("true") >= BUSY_TRIPS)
-    kept = rows.filter(pl.col("trips").is_not_null(), pl.col("true") >= BUSY_TRIPS).height / true.height if true.height else np.nan
+    kept = (
+        rows.filter(pl.col("trips").is_not_null(), pl.col("true") >= BUSY_TRIPS).height / true.height if true.height else np.nan
+    )
     scores = _errors("zone_pairs", rows)
     return [*scores, Score(name="zone_pairs.listed", value=float(kept), better="higher", family="flows", unit="of busy pairs")]
 
@@ -113,7 +120,9 @@ def _errors(name: str, rows: pl.DataFrame) -> list[Score]:
     error: Floats = ((busy["trips"] - busy["true"]).abs() / busy["true"]).to_numpy()
     values = {"median": np.median(error), "p90": np.quantile(error, 0.9)} if len(error) else {"median": np.nan, "p90": np.nan}
     return [
-        Score(name=f"{name}.relative_error_{which}", value=float(value), better="lower", family="flows", unit="of the true count")
+        Score(
+            name=f"{name}.relative_error_{which}", value=float(value), better="lower", family="flows", unit="of the true count"
+        )
         for which, value in values.items()
     ]
 
@@ -124,6 +133,6 @@ def _tally(fixed: dict[str, str], keys: dict[str, Integers]) -> pl.DataFrame:
 
 
 def _beside(figures: pl.DataFrame, true: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    return figures.join(true.select(*keys, "true"), on=keys, how="left", maintain_order="left").with_columns(pl.col("true").fill_null(0))
-
-
+    return figures.join(true.select(*keys, "true"), on=keys, how="left", maintain_order="left").with_columns(
+        pl.col("true").fill_null(0)
+    )

@@ -34,7 +34,7 @@ ZONES, OD, CLASSES, ABOUT, PLACES = "zones.parquet", "od.parquet", "classes.parq
 """Files of a release of flows."""
 
 FIGURE = {"trips": pl.Int64, "se": pl.Float64, "low": pl.Float64, "high": pl.Float64}
-"""Columns of every published figure: the count, its standard error, and the interval. A figure without trips is not published."""
+"""Columns of every figure: the count, its standard error, and its interval; all empty where it is not published."""
 
 KEYS: dict[str, dict[str, Any]] = {
     "zones": {"direction": pl.String, "area": pl.String, "place": pl.Int64, "time": pl.String, "period": pl.Int64},
@@ -76,7 +76,9 @@ class ZoneFlows:
         n_places = {"zone": self.places.n_cells, "district": int(self.district.max()) + 1, "city": 1}[area]
         chosen = self.zones.filter(direction=direction, area=area, time=time)
         out = np.full((n_places, N_PERIODS[time]), np.nan)
-        out[chosen["place"].to_numpy(), chosen["period"].to_numpy()] = chosen["trips"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        out[chosen["place"].to_numpy(), chosen["period"].to_numpy()] = (
+            chosen["trips"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        )
         return out
 
     def pairs(self, *, area: str = "zone", time: str = "day") -> pl.DataFrame:
@@ -102,7 +104,9 @@ class ZoneFlows:
         if complete:
             free = np.ones((n, n))
             free[origin, destination] = 0.0
-            out += _shared(free, _rest(chosen, "origin", n), self._rest_of_destinations(n), self._rest_of_districts(time, period))
+            out += _shared(
+                free, _rest(chosen, "origin", n), self._rest_of_destinations(n), self._rest_of_districts(time, period)
+            )
         return out
 
     def _rest_of_destinations(self, n: int) -> Floats:
@@ -154,7 +158,7 @@ class ZoneFlows:
                     faults.append(f"{direction} of {words} by {time} do not add up")
         for area in ("zone", "district", "city"):
             hour, part, day = (self.totals(direction, area=area, time=time) for time in ("hour", "part", "day"))
-            merged = np.column_stack([hour[:, PART_OF_HOUR == k].sum(axis=1) for k in range(len(PARTS))])
+            merged = np.column_stack([hour[:, k == PART_OF_HOUR].sum(axis=1) for k in range(len(PARTS))])
             for words, one, other in (("hours", merged, part), ("parts", part.sum(axis=1), day[:, 0])):
                 if (np.isfinite(one) & np.isfinite(other) & (one != other)).any():
                     faults.append(f"{direction} of each {area}: {words} do not add up")
@@ -203,8 +207,8 @@ def write_places(places: Places, path: Path) -> None:
     shapes = places.boundary(np.arange(places.n_cells))
     named = zip(shapes, places.names(), places.districts().tolist(), strict=True)
     features = [
-        '{"type":"Feature","id":%d,"properties":%s,"geometry":%s}'
-        % (k, json.dumps({"place": k, "name": name, "district": district}), shapely.to_geojson(shape))
+        f'{{"type":"Feature","id":{k},"properties":{json.dumps({"place": k, "name": name, "district": district})},'
+        f'"geometry":{shapely.to_geojson(shape)}}}'
         for k, (shape, name, district) in enumerate(named)
     ]
     path.write_text('{"type":"FeatureCollection","features":[\n' + ",\n".join(features) + "\n]}\n", encoding="utf-8")

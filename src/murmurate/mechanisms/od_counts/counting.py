@@ -32,8 +32,9 @@ class ReadTrips:
 class CountMargins:
     """Counts of the first round: zones by hour, districts by hour, lengths, durations, categories."""
 
-    n_zones: int
     district: Integers
+    size: bool
+    """Whether all trips are counted once more, for units that may be scaled down."""
 
     def __call__(self, prepared: tuple[Integers, ZoneTrips]) -> dict[str, Contributions]:
         """Let each trip add one count to one bin of each table."""
@@ -45,6 +46,7 @@ class CountMargins:
             "departures": add(trips.origin * HOURS + trips.departure),
             "arrivals": add(trips.destination * HOURS + trips.arrival),
             "districts": add(pair * HOURS + trips.departure),
+            **({"size": add(np.zeros_like(pair))} if self.size else {}),
             **{name: add(bins) for name, bins in trips.classes.items()},
         }
 

@@ -24,8 +24,8 @@ FALSE_SHARE = 0.01
 """Largest expected share of an origin's trips that noise alone puts into pairs that nobody travelled."""
 
 
-PLACES = ("departures", "arrivals", "districts", "pairs", "pairs_hour")
-"""Tables of places; the others are of classes of trips."""
+NOT_CLASSES = ("departures", "arrivals", "districts", "pairs", "pairs_hour", "size")
+"""Tables of places and of all trips; the others are of classes of trips."""
 
 
 @dataclass(eq=False)
@@ -45,7 +45,9 @@ class Estimates:
     others: Mapping[str, Floats]
     """Lengths, durations and categories."""
     variance: Mapping[str, float]
-    """Variance of the noise of one cell of each table; `pair` for the total of a found pair."""
+    """Variance of the noise of one cell of each table; `pair` for the total of a found pair, `total` for all trips."""
+    common_error: float
+    """Relative standard deviation that all counts share: that of the number of trips they were scaled to."""
 
 
 def thresholds(noisy_departures: Floats, n_zones: int, *, scale: float, laplace: bool) -> Integers:
@@ -75,22 +77,36 @@ def estimate(answers: Answers, district: Integers, n_zones: int) -> Estimates:
     fitted = _Fit(departures, arrivals, flows, district, (pairs // n_zones, pairs % n_zones), total)
     fitted.agree()
     fitted.add_pairs(totals, raw.get("pairs_hour", np.zeros(0)), sd.get("pairs_hour", 1.0))
-    variance = {name: value**2 for name, value in sd.items()} | {"pair": pair_variance, "total": total_variance}
-    others = {name: _adding_up(*shrunk(raw[name][None, :], sd[name]), total) for name in raw if name not in PLACES}
+    scale, common = _rescaling(answers, total)
+    variance = {name: (scale * value) ** 2 for name, value in sd.items()}
+    variance |= {"pair": scale**2 * pair_variance, "total": scale**2 * total_variance}
+    others = {name: _adding_up(*shrunk(raw[name][None, :], sd[name]), total) for name in raw if name not in NOT_CLASSES}
     return Estimates(
-        fitted.departures.mean,
-        fitted.arrivals.mean,
-        fitted.flows.mean.reshape(n_districts, n_districts, HOURS),
+        fitted.departures.mean * scale,
+        fitted.arrivals.mean * scale,
+        fitted.flows.mean.reshape(n_districts, n_districts, HOURS) * scale,
         pairs,
-        fitted.hours.mean,
-        others,
+        fitted.hours.mean * scale,
+        {name: values * scale for name, values in others.items()},
         variance,
+        common,
     )
+
+
+def _rescaling(answers: Answers, total: float) -> tuple[float, float]:
+    """Return the factor from clipped trips to all trips, and its relative standard deviation.
+
+    Units with many trips are scaled down in every table; a noisy number of all trips says by how much on average.
+    """
+    if "size" not in answers or total <= 0:
+        return 1.0, 0.0
+    size = max(float(answers["size"].noisy[0]), total)
+    return size / total, answers["size"].deviation / size
 
 
 def total_trips(answers: Answers) -> tuple[float, float]:
     """Return the number of trips from the sums of all full tables, by inverse variance, and its variance."""
-    names = [name for name in answers if name not in ("pairs", "pairs_hour")]
+    names = [name for name in answers if name not in ("pairs", "pairs_hour", "size")]
     weight = np.array([1 / (len(answers[name].noisy) * answers[name].deviation ** 2) for name in names])
     sums = np.array([float(answers[name].noisy.sum()) for name in names])
     return max(float(weight @ sums / weight.sum()), 0.0), float(1 / weight.sum())
@@ -135,14 +151,14 @@ def _posterior(noisy: Floats, deviation: float, prior: Floats) -> tuple[Floats, 
 
 
 def _adding_up(mean: Floats, variance: Floats, total: float) -> Floats:
-    """Return one row whose sum is the total; the difference is shared in proportion to the variances, which is least squares."""
+    """Return one row whose sum is the total, the difference shared in proportion to the variances (least squares)."""
     for _ in range(SWEEPS):
         mean = np.maximum(mean + variance * (total - mean.sum()) / max(float(variance.sum()), 1e-12), 0.0)
     return mean[0]
 
 
 def _pair_totals(raw: Mapping[str, Floats], sd: Mapping[str, float], n_pairs: int) -> tuple[Floats, float]:
-    """Return the total of each found pair and its variance: measured alone and as the sum of its hours, by inverse variance."""
+    """Return the total of each found pair and its variance: measured alone and as the sum of its hours."""
     if not n_pairs:
         return np.zeros(0), sd["pairs"] ** 2
     summed, alone = HOURS * sd["pairs_hour"] ** 2, sd["pairs"] ** 2

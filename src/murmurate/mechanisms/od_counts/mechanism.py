@@ -36,8 +36,14 @@ pairs are what planners read first."""
 COLUMN_WEIGHT = 0.03
 """The same for a declared column."""
 
+SIZE_WEIGHT = 0.02
+"""The same for the number of all trips, which is measured where units may be scaled down."""
+
 CLIPS = {"trip": 1.0, "user_day": 6.0, "user": 25.0}
 """Norm that the trips of a unit are scaled down to in each table (L2), by unit."""
+
+MOST_TRIPS = {"trip": 1, "user_day": 60, "user": 1_500}
+"""Trips of a unit that count in the number of all trips, where `max_trips` does not say, by unit."""
 
 MOST_CATEGORIES = 1_000
 """Most declared categories; more are a column of identifiers. Set by hand."""
@@ -135,6 +141,8 @@ class ODCounts:
     @cached_property
     def _shares(self) -> Mapping[str, float]:
         weights = {**WEIGHTS, **({self.column: COLUMN_WEIGHT} if self.column else {})}
+        if self.unit != "trip":
+            weights["size"] = SIZE_WEIGHT
         return {name: weight / sum(weights.values()) for name, weight in weights.items()}
 
     @property
@@ -177,7 +185,8 @@ class ODCounts:
         if self.unit != "trip":
             sentences.append(
                 f"Trips of {Unit(name=self.unit).words()} count for at most {self._limit:g} together in each table (root of the "
-                "sum of squares); more is scaled down, which makes counts too low."
+                "sum of squares); more is scaled down. All counts were then scaled up by a noisy number of trips, so places of "
+                "people with few trips are counted a little too high and those of people with many too low."
             )
         if self.unit != "user":
             parts = "trips" if self.unit == "trip" else "days"
@@ -219,9 +228,12 @@ class ODCounts:
             "lengths": len(LENGTHS_KM) + 1,
             "durations": len(MINUTES) + 1,
             **({self.column: len(self.categories) + 1} if self.column else {}),
+            **({"size": 1} if self.unit != "trip" else {}),
         }
         tables = tuple(self._table(name, n_bins) for name, n_bins in bins.items())
-        return Round(tables=tables, prepare=self._prepare, contribute=CountMargins(n, self._district), keep="trips")
+        return Round(
+            tables=tables, prepare=self._prepare, contribute=CountMargins(self._district, self.unit != "trip"), keep="trips"
+        )
 
     def _pairs_round(self, answers: Answers) -> Round:
         n = self.space.n_cells
@@ -234,19 +246,16 @@ class ODCounts:
 
     def _hours_round(self, found: Integers) -> Round:
         table = self._table("pairs_hour", len(found) * HOURS)
-        return Round(
-            tables=(table,), prepare=self._prepare, contribute=CountHours(self.space.n_cells, found), keep="trips"
-        )
+        return Round(tables=(table,), prepare=self._prepare, contribute=CountHours(self.space.n_cells, found), keep="trips")
 
     def _table(self, name: str, n_bins: int) -> Table:
-        return Table(name=name, n_bins=n_bins, share=self._shares[name], limit=self._limit)
+        limit = float(self.max_trips or MOST_TRIPS[self.unit]) if name == "size" else self._limit
+        return Table(name=name, n_bins=n_bins, share=self._shares[name], limit=limit)
 
     def model(self, answers: Answers, facts: Facts, rng: Randomness) -> ZoneFlows:
         """Estimate flows from noisy answers; nothing private is read."""
         n = self.space.n_cells
         found = estimate(answers, self._district, n)
-        rules = Rules(
-            max_error=self.max_error or None, chance=self.error_chance, level=self.level, laplace=self._laplace
-        )
+        rules = Rules(max_error=self.max_error or None, chance=self.error_chance, level=self.level, laplace=self._laplace)
         labels = {self.column: [*self.categories, "other"]} if self.column else {}
         return publish(whole_numbers(found, self._district, n), found, self.space, rules, labels=labels)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers, Places
 from murmurate.mechanisms.od_counts.estimate import Estimates
-from murmurate.spaces.zone_flows import HOURS, LENGTHS_KM, MINUTES, N_PERIODS, PART_OF_HOUR, PARTS, REST, ZoneFlows
+from murmurate.spaces.zone_flows import HOURS, LENGTHS_KM, MINUTES, N_PERIODS, PARTS, REST, ZoneFlows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +27,8 @@ class Rules:
     level: float
     """Level of the intervals."""
     laplace: bool
+    common_error: float = 0.0
+    """Relative standard deviation that all counts share."""
 
     def half_width(self, variance: Floats, cells: Floats | float, level: float) -> Floats:
         """Return half the width of an interval for a sum of this many noisy cells.
@@ -112,9 +116,7 @@ def _summed(group: Integers, values: Integers, n: int) -> Integers:
     return out
 
 
-def publish(
-    whole: Whole, estimates: Estimates, places: Places, rules: Rules, *, labels: Mapping[str, list[str]]
-) -> ZoneFlows:
+def publish(whole: Whole, estimates: Estimates, places: Places, rules: Rules, *, labels: Mapping[str, list[str]]) -> ZoneFlows:
     """Lay figures out as tables, with standard errors and intervals; `labels` name the categories of a declared column."""
     district = places.districts()
     sizes = np.bincount(district).astype(np.float64)
@@ -156,7 +158,13 @@ def _district_pairs(whole: Whole, sizes: Floats, noise: Mapping[str, float], rul
         trips = np.add.reduceat(hours, in_period, axis=1)
         pair, period = np.divmod(np.arange(trips.size), trips.shape[1])
         cells = n_hours[period]
-        keys = {"area": "district", "origin": pair // m, "destination": pair % m, "time": time, "period": period}
+        keys: dict[str, Any] = {
+            "area": "district",
+            "origin": pair // m,
+            "destination": pair % m,
+            "time": time,
+            "period": period,
+        }
         shown = _figures(keys, trips.ravel(), cells * noise["districts"], cells, rules)
         yield shown
         hidden = trips.ravel() * shown["trips"].is_null().to_numpy()
@@ -173,7 +181,9 @@ def _district_pairs(whole: Whole, sizes: Floats, noise: Mapping[str, float], rul
 def _zone_pairs(whole: Whole, n: int, noise: Mapping[str, float], rules: Rules) -> Iterator[pl.DataFrame]:
     """Yield found pairs of zones that are reliable, and the rest of each origin (and, by day, of each destination)."""
     for time, in_period, n_hours in _periods():
-        trips = np.add.reduceat(whole.pair_hours, in_period, axis=1) if len(whole.pairs) else np.zeros((0, len(n_hours)), np.int64)
+        trips = (
+            np.add.reduceat(whole.pair_hours, in_period, axis=1) if len(whole.pairs) else np.zeros((0, len(n_hours)), np.int64)
+        )
         pair, period = np.divmod(np.arange(trips.size), max(trips.shape[1], 1))
         part = n_hours[period] / HOURS
         # hours share the difference between the two measurements of a pair's total
@@ -205,14 +215,12 @@ def _rest_of(
     return _figures(keys, rest.ravel(), variance, n_hours[period], _every(rules)).select(shown.columns)
 
 
-def _classes(
-    whole: Whole, noise: Mapping[str, float], rules: Rules, labels: Mapping[str, list[str]]
-) -> pl.DataFrame:
+def _classes(whole: Whole, noise: Mapping[str, float], rules: Rules, labels: Mapping[str, list[str]]) -> pl.DataFrame:
     """Return lengths, durations and categories."""
     words = {"lengths": _between(LENGTHS_KM, "km"), "durations": _between(MINUTES, "min"), **labels}
     found = []
     for name, trips in whole.classes.items():
-        keys = {"of": name, "number": np.arange(len(trips)), "label": words[name]}
+        keys: dict[str, Any] = {"of": name, "number": np.arange(len(trips)), "label": words[name]}
         found.append(_figures(keys, trips, np.full(len(trips), noise[name]), 1.0, rules))
     return pl.concat(found)
 
@@ -220,7 +228,7 @@ def _classes(
 def _between(edges: Floats | Integers, unit: str) -> list[str]:
     """Return words for classes with these upper edges."""
     low = [0.0, *edges.tolist()]
-    return [f"{a:g} to {b:g} {unit}" for a, b in zip(low, low[1:], strict=False)] + [f"over {low[-1]:g} {unit}"]
+    return [f"{a:g} to {b:g} {unit}" for a, b in pairwise(low)] + [f"over {low[-1]:g} {unit}"]
 
 
 def _periods() -> Iterator[tuple[str, Integers, Floats]]:
@@ -234,9 +242,12 @@ def _figures(
     keys: Mapping[str, object], trips: Integers, variance: Floats, cells: Floats | float, rules: Rules
 ) -> pl.DataFrame:
     """Return one row for each figure; those that are not reliable enough have no trips."""
+    variance = variance + (rules.common_error * trips) ** 2
     half = rules.half_width(variance, cells, rules.level)
     shown = rules.reliable(trips, variance, cells)
-    table = pl.DataFrame({"trips": trips, "se": np.sqrt(variance + ROUNDING), "low": np.maximum(trips - half, 0.0), "high": trips + half})
+    table = pl.DataFrame(
+        {"trips": trips, "se": np.sqrt(variance + ROUNDING), "low": np.maximum(trips - half, 0.0), "high": trips + half}
+    )
     hidden = pl.Series(~shown)
     columns = [
         pl.Series(name, value) if isinstance(value, (np.ndarray, list)) else pl.lit(value, _kind(value)).alias(name)
@@ -252,4 +263,4 @@ def _kind(value: object) -> type[pl.DataType]:
 
 def _every(rules: Rules) -> Rules:
     """Return the rules that publish every figure: the rest of a sum must be there for the sum to agree."""
-    return Rules(max_error=None, chance=rules.chance, level=rules.level, laplace=rules.laplace)
+    return replace(rules, max_error=None)
