@@ -24,6 +24,7 @@ UNITS = {
     "dp_loc": ("trip", "user_day", "user"),
     "ngram": ("trip", "user_day", "user"),
     "road_counts": ("trip", "user_day", "user"),
+    "od_counts": ("trip", "user_day", "user"),
     "plausible": ("user",),
 }
 """Every measured mechanism, and the units it can promise for."""
@@ -238,5 +239,5 @@ def test_tables_are_the_same_integers_from_any_number_of_parts(name, unit, city)
             whole = sides[0][table.name]
             for side in sides[1:]:
                 assert all(np.array_equal(one, other) for one, other in zip(whole, side[table.name], strict=True))
-            exact = whole if hasattr(table, "row_share") else clipping.dense(whole, table.n_bins)
+            exact = whole if hasattr(table, "threshold") else clipping.dense(whole, table.n_bins)
             answers[table.name] = budget.draw(table, exact, noise.seeded(2))

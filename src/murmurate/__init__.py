@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from murmurate.mechanisms.geoind_predictive import PredictiveGeoIndistinguishability as PredictiveGeoIndistinguishability
     from murmurate.mechanisms.k_anonymity import KAnonymousTrips as KAnonymousTrips
     from murmurate.mechanisms.ngram import NGram as NGram
+    from murmurate.mechanisms.od_counts import ODCounts as ODCounts
     from murmurate.mechanisms.od_successive import ODSuccessive as ODSuccessive
     from murmurate.mechanisms.plausible import Plausible as Plausible
     from murmurate.mechanisms.plausible import dummies as dummies
@@ -82,6 +83,7 @@ else:  # hidden from type checkers: a module `__getattr__` would make every miss
         "Flock": "murmurate.mechanisms.flock",
         "Plausible": "murmurate.mechanisms.plausible",
         "DPANI": "murmurate.mechanisms.dp_ani",
+        "ODCounts": "murmurate.mechanisms.od_counts",
         "ODSuccessive": "murmurate.mechanisms.od_successive",
         "RoadCounts": "murmurate.mechanisms.road_counts",
     }

@@ -105,15 +105,16 @@ class Budget:
     def draw(self, table: Table, exact: Integers | tuple[Integers, Integers], rng: Randomness, *, threads: int = 1) -> Answer:
         """Add noise to the exact fixed-point sums of a table, once.
 
-        `exact` holds every bin, or (bins, sums) of the bins that any unit has, as sparse tables need them. Secure noise is drawn by
-        this many `threads`.
+        `exact` holds every bin, or (bins, sums) of the bins that any unit has, as sparse tables need them. Secure noise is
+        drawn by this many `threads`.
         """
         self._spent, self._levels = self._with((table,))  # counted before the draw: what fails in it is spent all the same
         if isinstance(table, TreeTable):
             return self._draw_tree(table, exact, rng)  # type: ignore[arg-type]
         if isinstance(table, SparseTable):
-            scale = self.scale(table.share, table.limit) * (1 + MARGIN)
-            bins, values = draw_sparse(table, exact, scale * table.steps, self.norm, rng)  # type: ignore[arg-type]
+            scale = self.scale(table.share, table.limit) * (1 + MARGIN) * table.steps
+            scale = hypot(scale, ROUNDING) if self.norm == "l2" else scale
+            bins, values = draw_sparse(table, exact, scale, self.norm, rng)  # type: ignore[arg-type]
             return Answer(values / table.steps, self._deviation_of(table), bins)
         every = dense(exact, table.n_bins) if isinstance(exact, tuple) else exact
         flat = np.ascontiguousarray(every, dtype=np.int64).ravel()

@@ -45,13 +45,10 @@ class Truth(Pair):
             ("arrivals", self.trips.destination, self.trips.arrival),
         ):
             for area, where in (("zone", place), ("district", district[place]), ("city", np.zeros_like(place))):
-                for time in N_PERIODS:
-                    found.append(
-                        _tally(
-                            {"direction": direction, "area": area, "time": time},
-                            {"place": where, "period": period_of(hour, time)},
-                        )
-                    )
+                fixed = {"direction": direction, "area": area}
+                found += [
+                    _tally({**fixed, "time": time}, {"place": where, "period": period_of(hour, time)}) for time in N_PERIODS
+                ]
         return _beside(self.released.zones, pl.concat(found), ["direction", "area", "place", "time", "period"])
 
     @cached_property

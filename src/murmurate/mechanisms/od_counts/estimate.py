@@ -24,7 +24,7 @@ FALSE_SHARE = 0.01
 """Largest expected share of an origin's trips that noise alone puts into pairs that nobody travelled."""
 
 
-NOT_CLASSES = ("departures", "arrivals", "districts", "pairs", "pairs_hour", "size")
+NOT_CLASSES = ("departures", "arrivals", "districts", "pairs", "pairs_hour", "size", "units")
 """Tables of places and of all trips; the others are of classes of trips."""
 
 
@@ -106,7 +106,7 @@ def _rescaling(answers: Answers, total: float) -> tuple[float, float]:
 
 def total_trips(answers: Answers) -> tuple[float, float]:
     """Return the number of trips from the sums of all full tables, by inverse variance, and its variance."""
-    names = [name for name in answers if name not in ("pairs", "pairs_hour", "size")]
+    names = [name for name in answers if name not in ("pairs", "pairs_hour", "size", "units")]
     weight = np.array([1 / (len(answers[name].noisy) * answers[name].deviation ** 2) for name in names])
     sums = np.array([float(answers[name].noisy.sum()) for name in names])
     return max(float(weight @ sums / weight.sum()), 0.0), float(1 / weight.sum())
@@ -116,8 +116,8 @@ def shrunk(noisy: Floats, deviation: float) -> tuple[Floats, Floats]:
     """Return mean and variance of [row, column] counts: clear ones as measured, others shrunk towards row and column.
 
     Counts that are not clear get an exponential prior whose mean is the row's total times the profile of all columns. They are
-    then scaled to the sum that was measured in their row (of all rows that are not clear together), in which noise averages out:
-    otherwise shrinking would move trips to clear counts.
+    then scaled to the sum that was measured in their row (rows that are not clear: together), in which noise averages out.
+    Otherwise shrinking would move trips to clear counts.
     """
     mean, variance = noisy.copy(), np.full(noisy.shape, deviation**2)
     low = noisy < CLEAR_SDS * deviation

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+
 from murmurate.asking import Budget, Facts, Round, SparseTable, Table
 from murmurate.asking.table import Answers
+from murmurate.asking.units import SHARE, TABLE, TripsPerUnit, units_table
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.core.space import Integers, Places
 from murmurate.errors import ParameterError
-from murmurate.mechanisms.od_counts.counting import CountHours, CountMargins, CountPairs, ReadTrips
+from murmurate.mechanisms.od_counts.counting import CountHours, CountMargins, CountPairs, ReadTrips, Weighing, count_units_only
 from murmurate.mechanisms.od_counts.estimate import estimate, thresholds
 from murmurate.mechanisms.od_counts.publish import Rules, publish, whole_numbers
 from murmurate.spaces.zone_flows import HOURS, LENGTHS_KM, MINUTES, ZoneFlows
@@ -39,11 +42,14 @@ COLUMN_WEIGHT = 0.03
 SIZE_WEIGHT = 0.02
 """The same for the number of all trips, which is measured where units may be scaled down."""
 
-CLIPS = {"trip": 1.0, "user_day": 6.0, "user": 25.0}
-"""Norm that the trips of a unit are scaled down to in each table (L2), by unit."""
+UNITS = ("trip", "user_day", "user")
+"""Units that a promise can be made for."""
 
 MOST_TRIPS = {"trip": 1, "user_day": 60, "user": 1_500}
 """Trips of a unit that count in the number of all trips, where `max_trips` does not say, by unit."""
+
+MAX_PAIR_STEPS = 2.0**18
+"""Largest noise scale of pairs in fixed-point steps; their tail is added up step by step."""
 
 MOST_CATEGORIES = 1_000
 """Most declared categories; more are a column of identifiers. Set by hand."""
@@ -83,7 +89,7 @@ class ODCounts:
     noise: Literal["laplace", "gaussian"] | None = None
     """Without it, Laplace for trips (no delta is spent) and Gaussian for days and people, where it is smaller."""
     clip: float | None = None
-    """Norm that a unit's trips are scaled down to in each table. Without it, a public value by unit."""
+    """Norm that a unit's trips are scaled down to (L2; L1 with Laplace noise). Without it, noisy numbers of trips say it."""
     column: str | None = None
     """A categorical column to count, such as mode or payment."""
     categories: tuple[str, ...] = ()
@@ -97,7 +103,7 @@ class ODCounts:
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
-        one_of("unit", self.unit, CLIPS)
+        one_of("unit", self.unit, UNITS)
         if self.noise is not None:
             one_of("noise", self.noise, ("laplace", "gaussian"))
         share("delta", self.delta, closed=self._laplace)
@@ -143,11 +149,24 @@ class ODCounts:
         weights = {**WEIGHTS, **({self.column: COLUMN_WEIGHT} if self.column else {})}
         if self.unit != "trip":
             weights["size"] = SIZE_WEIGHT
-        return {name: weight / sum(weights.values()) for name, weight in weights.items()}
+        left = 1 - SHARE if self._asks_units else 1.0
+        return {name: left * weight / sum(weights.values()) for name, weight in weights.items()}
 
     @property
-    def _limit(self) -> float:
-        return self.clip or CLIPS[self.unit]
+    def _asks_units(self) -> bool:
+        """Return whether the clip follows from a noisy table of the numbers of trips of units."""
+        return self.unit != "trip" and self.clip is None
+
+    def _limit(self, answers: Answers) -> float:
+        """Return the norm that the trips of a unit are scaled down to."""
+        if self.unit == "trip" or self.clip is not None:
+            return self.clip or 1.0
+        median = float(TripsPerUnit(answers[TABLE]).quantile(0.5))
+        return median if self._laplace else median**0.5  # the norm of a unit whose trips all lie in different bins
+
+    def _weighing(self, answers: Answers) -> Weighing:
+        limit = 0.0 if self.unit == "trip" else self._limit(answers)
+        return Weighing(district=self._district, shares=self._shares, limit=limit, laplace=self._laplace)
 
     def guarantee(self) -> DP:
         """Return the promise of all noisy tables together."""
@@ -159,19 +178,22 @@ class ODCounts:
             events=self.budget().events,
         )
 
-    def _deviation(self, name: str) -> float:
-        return self.budget().deviation(self._shares[name], self._limit)
+    def _noise_words(self, name: str) -> str:
+        """Return the standard deviation of a table's noise in words; it grows with the clip where that is measured."""
+        if self._asks_units:
+            return f"{self.budget().deviation(self._shares[name]):.4g} times the clip"
+        return f"{self.budget().deviation(self._shares[name], self.clip or 1.0):.4g} trips"
 
     def statement(self) -> tuple[str, ...]:
         """Say what is and is not protected."""
         sentences = [
             f"Zones: {self.space.describe()}",
             "Trips that begin or end outside the zones are not counted.",
-            "Noise was added to the departures and arrivals of every zone in every hour, to all flows between districts, and to "
-            f"all pairs of zones; its standard deviation is {self._deviation('departures'):.4g} trips for departures and "
-            f"{self._deviation('pairs'):.4g} for pairs.",
-            "Pairs of zones are listed where their noisy count passed a threshold; a pair that is not listed need not be empty. "
-            "Rows with place -1 hold what the listed pairs leave of a total.",
+            "Noise was added to the departures and arrivals of every zone in every hour, to all flows between districts, and "
+            f"to all pairs of zones; its standard deviation is {self._noise_words('departures')} for departures and "
+            f"{self._noise_words('pairs')} for pairs.",
+            "Pairs of zones are listed where their noisy count passed a threshold; a pair that is not listed need not be "
+            "empty. Rows with place -1 hold what the listed pairs leave of a total.",
             "Estimates were made non-negative whole numbers whose sums agree over zones, districts, hours, parts of the day "
             "and classes of trips; this uses noisy tables alone.",
             f"low and high hold the true count {self.level:.0%} of the time; they allow for noise, and not for trips that the "
@@ -183,10 +205,11 @@ class ODCounts:
                 f"more than {self.max_error:.0%} off. This was decided from noisy values."
             )
         if self.unit != "trip":
+            limit = "a clip that follows from noisy numbers of trips" if self._asks_units else f"{self.clip:g}"
             sentences.append(
-                f"Trips of {Unit(name=self.unit).words()} count for at most {self._limit:g} together in each table (root of the "
-                "sum of squares); more is scaled down. All counts were then scaled up by a noisy number of trips, so places of "
-                "people with few trips are counted a little too high and those of people with many too low."
+                f"Trips of {Unit(name=self.unit).words()} count for at most {limit} together; more is scaled down. All counts "
+                "were then scaled up to a noisy number of trips, so places of people with few trips are counted a little too "
+                "high and those of people with many too low."
             )
         if self.unit != "user":
             parts = "trips" if self.unit == "trip" else "days"
@@ -196,8 +219,8 @@ class ODCounts:
     def expected_error(self) -> str:
         """Say how far off the figures are."""
         return (
-            f"A zone's departures in an hour are off by about {self._deviation('departures'):,.4g} trips, a listed pair by about "
-            f"{self._deviation('pairs'):,.4g}."
+            f"A zone's departures in an hour are off by about {self._noise_words('departures')}, a listed pair by about "
+            f"{self._noise_words('pairs')}."
         )
 
     # -- what it measures ------------------------------------------------------------------------------------------
@@ -211,15 +234,23 @@ class ODCounts:
         return ReadTrips(self.space, self.column, self.categories)
 
     def ask(self, answers: Answers, facts: Facts) -> Round | None:
-        """Ask for zones by hour; then for pairs above a threshold; then for the hours of the pairs found; None when done."""
+        """Ask for zones by hour; then for pairs above a threshold; then for the hours of the pairs found; None when done.
+
+        For days and people, numbers of trips come first: the clip follows from them.
+        """
+        if self._asks_units and TABLE not in answers:
+            return self._round((units_table(),), count_units_only)
         if "departures" not in answers:
-            return self._margins_round()
+            return self._margins_round(answers)
         if "pairs" not in answers:
             return self._pairs_round(answers)
         found = answers["pairs"].bins
-        return self._hours_round(found) if found is not None and len(found) and "pairs_hour" not in answers else None
+        if found is None or not len(found) or "pairs_hour" in answers:
+            return None
+        table = self._table("pairs_hour", len(found) * HOURS, answers)
+        return self._round((table,), CountHours(self._weighing(answers), found))
 
-    def _margins_round(self) -> Round:
+    def _margins_round(self, answers: Answers) -> Round:
         n, m = self.space.n_cells, int(self._district.max()) + 1
         bins = {
             "departures": n * HOURS,
@@ -228,29 +259,33 @@ class ODCounts:
             "lengths": len(LENGTHS_KM) + 1,
             "durations": len(MINUTES) + 1,
             **({self.column: len(self.categories) + 1} if self.column else {}),
-            **({"size": 1} if self.unit != "trip" else {}),
         }
-        tables = tuple(self._table(name, n_bins) for name, n_bins in bins.items())
-        return Round(
-            tables=tables, prepare=self._prepare, contribute=CountMargins(self._district, self.unit != "trip"), keep="trips"
-        )
+        tables = [self._table(name, n_bins, answers) for name, n_bins in bins.items()]
+        if self.unit != "trip":
+            most = float(self.max_trips or MOST_TRIPS[self.unit])
+            tables.append(Table(name="size", n_bins=1, share=self._shares["size"], limit=most))
+        return self._round(tuple(tables), CountMargins(self._weighing(answers), self.unit != "trip"))
 
     def _pairs_round(self, answers: Answers) -> Round:
-        n = self.space.n_cells
-        scale = self.budget().scale(self._shares["pairs"], self._limit)
-        least = thresholds(answers["departures"].noisy, n, scale=scale, laplace=self._laplace)
+        n, limit = self.space.n_cells, self._limit(answers)
+        scale = self.budget().scale(self._shares["pairs"], limit)
         table = SparseTable(
-            name="pairs", n_bins=n * n, n_columns=n, share=self._shares["pairs"], limit=self._limit, threshold=least
+            name="pairs",
+            n_bins=n * n,
+            n_columns=n,
+            share=self._shares["pairs"],
+            limit=limit,
+            steps=1 << int(np.clip(np.floor(np.log2(MAX_PAIR_STEPS / scale)), 0, 12)),
+            threshold=thresholds(answers["departures"].noisy, n, scale=scale, laplace=self._laplace),
         )
-        return Round(tables=(table,), prepare=self._prepare, contribute=CountPairs(n, table.steps), keep="trips")
+        return self._round((table,), CountPairs(self._weighing(answers), table.steps))
 
-    def _hours_round(self, found: Integers) -> Round:
-        table = self._table("pairs_hour", len(found) * HOURS)
-        return Round(tables=(table,), prepare=self._prepare, contribute=CountHours(self.space.n_cells, found), keep="trips")
+    def _table(self, name: str, n_bins: int, answers: Answers) -> Table:
+        joint = self.unit != "trip" and not self._laplace
+        return Table(name=name, n_bins=n_bins, share=self._shares[name], limit=self._limit(answers), joint=joint)
 
-    def _table(self, name: str, n_bins: int) -> Table:
-        limit = float(self.max_trips or MOST_TRIPS[self.unit]) if name == "size" else self._limit
-        return Table(name=name, n_bins=n_bins, share=self._shares[name], limit=limit)
+    def _round(self, tables: tuple[Table, ...], contribute: Any) -> Round:
+        return Round(tables=tables, prepare=self._prepare, contribute=contribute, keep="trips")
 
     def model(self, answers: Answers, facts: Facts, rng: Randomness) -> ZoneFlows:
         """Estimate flows from noisy answers; nothing private is read."""
