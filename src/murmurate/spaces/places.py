@@ -26,7 +26,7 @@ def halved(lat: Floats, lng: Floats, n_groups: int) -> Integers:
     """Divide places into about `n_groups` compact groups of as many places each, by halving them along their longer side.
 
     >>> halved(np.array([0.0, 0.0, 0.0, 0.0]), np.array([3.0, 1.0, 2.0, 0.0]), 2).tolist()
-    [1, 0, 1, 0]
+    [0, 1, 0, 1]
     """
     x, y = lng * np.cos(np.radians(lat.mean() if len(lat) else 0.0)), lat
     group = np.zeros(len(lat), dtype=np.int64)
