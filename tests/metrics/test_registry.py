@@ -89,13 +89,13 @@ def test_no_entry_is_left_of_a_metric_that_is_gone():
     assert set(re.findall(r"^### `(\w+)`", DOCS.read_text(encoding="utf-8"), re.MULTILINE)) == set(metrics_of("trips"))
 
 
-@pytest.mark.parametrize("name", metrics_of("network"))
-def test_every_metric_of_networks_has_a_row(name):
+@pytest.mark.parametrize("name", [*metrics_of("network"), *metrics_of("flows")])
+def test_every_metric_of_networks_and_flows_has_a_row(name):
     assert f"| `{name}." in DOCS.read_text(encoding="utf-8"), f"docs/metrics.md has no row for {name}"
 
 
 def test_every_metric_reads_one_kind_of_release():
-    assert set(METRICS) == set(metrics_of("trips")) | set(metrics_of("network"))
+    assert set(METRICS) == set(metrics_of("trips")) | set(metrics_of("network")) | set(metrics_of("flows"))
 
 
 def test_an_unknown_metric_is_answered_with_the_nearest():
