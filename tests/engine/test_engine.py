@@ -1,33 +1,13 @@
 from __future__ import annotations
 
-import os
-import signal
 from functools import partial
-from pathlib import Path
 
 import pytest
 
+from engine_parts import always_killed, killed_once, shared_sum
 from murmurate import engine
 from murmurate.core.work import WorkFolder, sweep
-from murmurate.engine.processes import opened
 from murmurate.errors import EngineError
-
-
-def killed_once(folder, item):
-    """Ends its own process the first time it meets item 3."""
-    mark = Path(folder) / "killed"
-    if item == 3 and not mark.exists():
-        mark.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return item * item
-
-
-def always_killed(item):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def shared_sum(handle, item):
-    return sum(opened(handle)) + item
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from murmurate.engine import Serial
 from murmurate.errors import InputError, OutputError
 from murmurate.ingest.buckets import PartsFolder, read_runs
 from murmurate.ingest.counts import ReadReport
@@ -83,6 +84,57 @@ def test_parts_hold_what_reading_gives(tmp_path, way, order, suffix):
                 assert np.array_equal(fresh.offsets, part.offsets)
                 assert np.array_equal(fresh.user_offsets, part.user_offsets)
     assert not list(work.iterdir()), "the work folder is left clean"
+
+
+class Two(Serial):
+    """Runs pieces here as an engine of two workers would."""
+
+    workers = 2
+
+
+@pytest.mark.parametrize("group", [7, 50, 170])
+@pytest.mark.parametrize("people", [2, 40])
+@pytest.mark.parametrize("files", [1, 3])
+def test_pieces_read_by_workers_hold_what_reading_gives(tmp_path, group, people, files):
+    """People at the edges of row groups and files are whole."""
+    frame = traces(people=people, points=2000 // people).with_columns(speed=pl.int_range(pl.len()))
+    (tmp_path / "in").mkdir()
+    size = -(-frame.height // files)
+    for k in range(files):
+        frame.slice(k * size, size).write_parquet(tmp_path / "in" / f"{k}.parquet", row_group_size=group)
+    one, other = ReadReport(), ReadReport()
+    whole = read(tmp_path / "in", report=one)
+    work = tmp_path / "work"
+    work.mkdir()
+    kept = {"carry": ("speed",), "points_per_partition": 300, "work_dir": work}
+    with scan(tmp_path / "in", engine=Two(), report=other, **kept) as parts:
+        assert set(parts.identity.uids) == set(whole.identity.uids)
+        assert (parts.identity.fingerprint, parts.columns) == (whole.identity.fingerprint, whole.columns)
+        assert gathered(parts)[0].equals(whole.table)
+        assert all(name.startswith("part-") and len(name) == 21 for name in parts._names)
+    assert one == other
+    assert not list(work.iterdir())
+
+
+@pytest.mark.parametrize("trouble", ["fault", "shuffled", "person again", "strict"])
+def test_what_workers_cannot_read_is_read_here(tmp_path, trouble):
+    frame = traces()
+    if trouble == "fault":
+        frame = frame.with_columns(lat=pl.when(pl.int_range(pl.len()) == 990).then(99.0).otherwise("lat"))
+    elif trouble == "shuffled":
+        frame = frame.sample(fraction=1, shuffle=True, seed=3)
+    elif trouble == "person again":
+        frame = pl.concat([frame, frame.slice(0, 20).with_columns(tid=pl.lit(9999, pl.Int64))])
+    frame.write_parquet(tmp_path / "x.parquet", row_group_size=100)
+    report = ReadReport()
+    options = {"points_per_partition": 300, "work_dir": tmp_path / "work", "engine": Two(), "report": report}
+    if trouble == "fault":
+        with pytest.raises(InputError, match="row 991"):
+            scan(tmp_path / "x.parquet", **options)
+    else:
+        with scan(tmp_path / "x.parquet", strict=trouble == "strict", **options) as parts:
+            assert gathered(parts)[0].height == report.points == report.rows == frame.height
+    assert not (tmp_path / "work").exists()
 
 
 def test_rules_are_counted_alike(tmp_path):

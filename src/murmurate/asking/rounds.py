@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -17,12 +19,11 @@ from murmurate.asking.bounding import bound, new_key, units_of_trips
 from murmurate.asking.budget import Budget
 from murmurate.asking.clipping import Sums, add, round_sums
 from murmurate.asking.table import Answer, Answers, Facts, Norm, Part, Round
-from murmurate.core import progress
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.trips import Trips
 from murmurate.core.work import WorkFolder
 from murmurate.engine import Engine, Serial
-from murmurate.engine.processes import opened
+from murmurate.engine.shared import opened
 from murmurate.errors import ContractBroken, GuaranteeRefused
 from murmurate.noise.discrete import load_samplers
 
@@ -141,21 +142,14 @@ class Asking:
         keep = kept or _Kept(self)
         unit = self.mechanism.guarantee().unit
         counting = self.engine.share(_Counting(asked, unit, self.key or b"", norm))
-        items = ((counting, source, keep.place(asked, number)) for number, source in enumerate(self._sources()))
-        sums: dict[str, list[Sums]] = {table.name: [] for table in asked.tables}
-        people = [np.zeros(0, dtype=np.uint64)]
-        for found, here in progress.track(self.engine.map(_count_part, items), f"counting {asked.tables[0].name}"):
-            people.append(here)
-            for table in asked.tables:
-                waiting = sums[table.name]
-                waiting.append(found[table.name])
-                if len(waiting) > 1 and sum(len(one[0]) for one in waiting[1:]) > max(len(waiting[0][0]), 1 << 16):
-                    sums[table.name] = [add(waiting, table.n_bins)]  # so that memory does not grow with the parts
-        everybody = np.concatenate(people)
-        if len(np.unique(everybody)) < len(everybody):
-            raise GuaranteeRefused(TWO_PARTS)
+        sources = self._sources()
+        items: Iterable[Any] = ((counting, source, keep.place(asked, number)) for number, source in enumerate(sources))
+        if isinstance(sources, Sized):
+            items = list(items)
+        adding = partial(_added, {table.name: table.n_bins for table in asked.tables})
+        found = self.engine.fold(_count_part, items, adding, f"counting {asked.tables[0].name}")
         nothing = np.zeros(0, dtype=np.int64)
-        return {table.name: add(sums[table.name] or [(nothing, nothing)], table.n_bins) for table in asked.tables}
+        return found[0] if found is not None else {table.name: (nothing, nothing) for table in asked.tables}
 
     def _sources(self) -> Iterable[Any]:
         if hasattr(self.private, "sources"):
@@ -233,7 +227,19 @@ class _Kept:
             self._folder.close()
 
 
-def _count_part(item: tuple[Any, Any, Path | dict[str, Any] | None]) -> tuple[Mapping[str, Sums], NDArray[np.uint64]]:
+Found = tuple[dict[str, Sums], NDArray[np.uint64]]
+"""Exact clipped sums of some parts, table by table, and a hash of each of their people."""
+
+
+def _added(n_bins: Mapping[str, int], found: Sequence[Found]) -> Found:
+    """Add what was found in several parts; refuse a person who is in two of them."""
+    people = np.sort(np.concatenate([here for _, here in found]))
+    if (people[1:] == people[:-1]).any():
+        raise GuaranteeRefused(TWO_PARTS)
+    return {name: add([sums[name] for sums, _ in found], bins) for name, bins in n_bins.items()}, people
+
+
+def _count_part(item: tuple[Any, Any, Path | dict[str, Any] | None]) -> Found:
     """Count one part, from kept work where there is some: its exact clipped sums, and a hash of each of its people."""
     shared, source, place = item
     counting: _Counting = opened(shared)
@@ -275,7 +281,7 @@ def _keep(place: Path | dict[str, Any] | None, prepared: Any) -> None:
     if isinstance(place, dict):
         place["prepared"] = prepared
     elif place is not None:
-        half = place.with_name(place.name + ".half")
+        half = place.with_name(f"{place.name}.{secrets.token_hex(4)}")  # two workers may be at one part
         with half.open("wb") as file:
             pickle.dump(prepared, file, protocol=pickle.HIGHEST_PROTOCOL)
         half.rename(place)  # a worker killed while writing leaves nothing that looks whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from murmurate.core.mechanism import Model
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
 from murmurate.engine import Engine
-from murmurate.engine.processes import opened
+from murmurate.engine.shared import opened
 from murmurate.noise import Randomness
 
 SAMPLE_TRIPS = 50_000
@@ -60,7 +61,9 @@ def _sample_part(item: tuple[Any, int, int, bytes, Path | None]) -> Trips | _Spi
     shared, first, size, key, place = item
     drawn: Trips = opened(shared).sample(size, Randomness(key))  # no privacy claim rests on these draws
     if place is not None:
-        drawn.table.drop("uid", "tid").write_ipc(place, compression="uncompressed")
+        half = place.with_name(f"{place.name}.{secrets.token_hex(4)}")  # two workers may be at one part
+        drawn.table.drop("uid", "tid").write_ipc(half, compression="uncompressed")
+        half.rename(place)
         return _Spilled(place, first, np.diff(drawn.offsets).astype(np.int32), drawn.space, drawn.time_zone)
     if first == 0:
         return drawn

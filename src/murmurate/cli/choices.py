@@ -58,12 +58,27 @@ Occupied = Annotated[
 Override = Annotated[
     bool, typer.Option("--override-overlap", help="A population of its own although its people overlap another's; recorded.")
 ]
-Workers = Annotated[int, typer.Option("--workers", help="Processes to use.")]
+Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes to use; short for --engine processes:N.")]
+EngineWord = Annotated[
+    str | None,
+    typer.Option(
+        "--engine", help="Who does the work: serial, processes:N, dask-local:N or dask://tls://HOST:PORT; docs/scale.md."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print machine-readable values.")]
 
 
-def use_processors(workers: int) -> None:
-    """Let polars and Arrow, which read this when first imported, use as many threads as there are processes."""
+def choose_engine(engine: str | None, workers: int | None, otherwise: int = 1) -> str:
+    """Return the word of the engine that --engine or --workers names."""
+    if engine is not None and workers is not None:
+        raise ParameterError("--workers N is short for --engine processes:N; give one of them.")
+    return engine or f"processes:{workers or otherwise}"
+
+
+def use_processors(engine: str) -> None:
+    """Let polars and Arrow, which read this when first imported, use as many threads as the engine has processes here."""
+    number = engine.rpartition(":")[2]
+    workers = int(number) if number.isdigit() and "//" not in engine else 1
     for name in ("POLARS_MAX_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, str(max(workers, 1)))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmurate.cli.choices import LedgerUrl, SpaceSpec, open_ledger, read_options, takes
+from murmurate.cli.choices import EngineWord, LedgerUrl, SpaceSpec, Workers, choose_engine, open_ledger, read_options, takes
 from murmurate.cli.show import aligned, paragraph, table, working
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def evaluate(
         bool, typer.Option("--public", help="Leave out of the report what was computed from private data.")
     ] = False,
     metric: Annotated[list[str] | None, typer.Option("--metric", help="Only this metric; may be repeated.")] = None,
-    workers: Annotated[int, typer.Option(help="Processes to use.")] = 2,
+    workers: Workers = None,
+    engine: EngineWord = None,
     attacks: Annotated[bool, typer.Option("--attacks/--no-attacks", help="Run the quick attacks for the verdict.")] = True,
     base: Annotated[
         Path | None, typer.Option("--base", help="Map to draw on: an OpenStreetMap extract, GeoJSON or GeoPackage.")
@@ -58,7 +59,7 @@ def evaluate(
     def measure(found: Review) -> Evaluation:
         if below is not None and base is not None:
             refuse_elsewhere(below, found.release, base)
-        return found.take_metrics(metrics=metric, workers=workers)
+        return found.take_metrics(metrics=metric, workers=choose_engine(engine, workers, otherwise=2))
 
     def judge(found: Review, result: Evaluation) -> Verdict:
         quick = [name for name in QUICK_ATTACKS if attacks and name in found.release.kind.attacks]
@@ -91,7 +92,8 @@ def attack(
 def study(
     spec: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="What to compare; see docs/studies.md.")],
     out: Annotated[Path, typer.Option("--out", help="The folder of results; an unfinished study goes on where it was.")],
-    workers: Annotated[int, typer.Option(help="Processes to use.")] = 2,
+    workers: Workers = None,
+    engine: EngineWord = None,
     ledger: LedgerUrl = None,
 ) -> None:
     """Run every mechanism with every setting and regress what each costs; nothing is charged, nothing of it leaves."""
@@ -99,7 +101,7 @@ def study(
     from murmurate.report.study import write_study_report
 
     with working(), open_ledger(ledger) if ledger else nullcontext() as book:
-        result = run(spec, out=out, workers=workers, ledger=book)
+        result = run(spec, out=out, workers=choose_engine(engine, workers, otherwise=2), ledger=book)
         write_study_report(result, out / "report.html")
     typer.echo(f"Results: {out} ({result.table.height:,} values; {result.reused:,} cells were there already)")
     for word, found in (("skipped", result.skipped), ("failed", result.failed)):

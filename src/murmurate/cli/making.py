@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from murmurate.cli.choices import (
+    EngineWord,
     Json,
     LedgerUrl,
     Override,
     Settings,
     SpaceSpec,
     Workers,
+    choose_engine,
     clean_options,
     open_ledger,
     read_options,
@@ -54,6 +56,7 @@ def recipe_options(
     accept_no_guarantee: Annotated[
         bool, typer.Option("--accept-no-guarantee", help="Release although nothing is promised; recorded.")
     ] = False,
+    engine: EngineWord = None,
     *,
     read: dict[str, Any],
     clean: dict[str, Any],
@@ -71,6 +74,7 @@ def recipe_options(
         population=population,
         limit=limit,
         accept_no_guarantee=accept_no_guarantee,
+        engine=engine,
     )
 
 
@@ -80,7 +84,7 @@ def release(
     link: Annotated[str | None, typer.Option(help="Which trips share a pseudonym: none (default), day or user.")] = None,
     keep_ids: Annotated[bool, typer.Option("--keep-ids", help="Keep uid and tid: for studies inside only.")] = False,
     override_overlap: Override = False,
-    workers: Workers = 1,
+    workers: Workers = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show every default, the promise and the price; spend nothing.")
     ] = False,
@@ -101,20 +105,23 @@ def fit(
     resume: Annotated[
         str | None, typer.Option("--resume", help="Go on with an interrupted fit, by the release id of its charge.")
     ] = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     json: Json = False,
 ) -> None:
     """Charge the ledger once and write a model that can be sampled any number of times."""
     _make(recipe, workers, json, lambda prepared: partial(prepared.fit, override_overlap=override_overlap, resume=resume))
 
 
-def _make(recipe: Recipe, workers: int, json: bool, action: Callable[[Prepared], Callable[..., tuple[Release, str]]]) -> None:
+def _make(
+    recipe: Recipe, workers: int | None, json: bool, action: Callable[[Prepared], Callable[..., tuple[Release, str]]]
+) -> None:
     """Carry out a recipe and announce what was made."""
-    use_processors(workers)
+    word = choose_engine(recipe.engine, workers)
+    use_processors(word)
     from murmurate.custody.releasing import prepare
     from murmurate.engine import engine
 
-    with working(), engine(workers) as running:
+    with working(), engine(word) as running:
         prepared = prepare(recipe, running)
         with open_ledger(recipe.ledger) as book:
             made, name = action(prepared)(book, ask=partial(_ask_for_limit, recipe))
@@ -125,20 +132,23 @@ def sample(
     model: Annotated[Path, typer.Argument(help="A folder that `fit` made.")],
     out: Annotated[Path, typer.Option("--out", help="The folder to make; it must not exist.")],
     settings: Settings = None,
-    workers: Workers = 1,
+    workers: Workers = None,
+    engine: EngineWord = None,
     json: Json = False,
 ) -> None:
     """Draw trips from a fitted model: free, under the model's own guarantee."""
-    use_processors(workers)
+    word = choose_engine(engine, workers)
+    use_processors(word)
     from murmurate.custody.releasing import sample_model
+    from murmurate.engine import engine as open_engine
 
     values = parse_settings(settings or [])
     seed = values.pop("seed", None)
     n_out = values.pop("n_out", None)
     if values or n_out is None:
         raise ParameterError(f"sample takes --set n_out=N (and seed for demos); got {', '.join(values) or 'no n_out'}.")
-    with working():
-        made = sample_model(model, n_out=n_out, out=out, seed=seed, workers=workers)
+    with working(), open_engine(word) as running:
+        made = sample_model(model, n_out=n_out, out=out, seed=seed, running=running)
     _announce(made, None, None, json)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -11,13 +12,16 @@ from pathlib import Path
 
 PREFIX = "work-"
 """How the names of work folders begin; the process number follows."""
+TRIES = 5
+"""Times a work folder is made before giving up, where others sweep it in the moment before it is locked."""
 
 
 class WorkFolder:
     """A folder for private intermediate files, mode 0700, deleted when closed, collected or at exit.
 
     It lies under `parent`, by default in the user's state folder beside the ledger, never in the system's temporary folder.
-    Its name carries the number of the process that made it, so that the next start can delete those of killed processes.
+    The process that made it holds a lock on it, so that the next start, on any machine that shares the disk, can delete those
+    of killed processes. Windows cannot lock folders; there the process number in the name says whether its maker lives.
     """
 
     def __init__(self, parent: str | Path | None = None) -> None:
@@ -25,8 +29,8 @@ class WorkFolder:
         made = not home.exists()
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         sweep(home)
-        self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=home))
-        self._remove = weakref.finalize(self, _remove, self.path, made)
+        self.path, lock = _locked_folder(home)
+        self._remove = weakref.finalize(self, _remove, self.path, lock, made)
 
     def close(self) -> None:
         """Delete the folder and everything in it."""
@@ -35,9 +39,15 @@ class WorkFolder:
 
 def sweep(home: Path) -> list[Path]:
     """Delete work folders whose process is gone, and return them."""
-    stale = [path for path in home.glob(f"{PREFIX}*-*") if path.is_dir() and not _alive(path.name)]
-    for path in stale:
-        shutil.rmtree(path, ignore_errors=True)
+    stale = []
+    for path in home.glob(f"{PREFIX}*-*"):
+        if not path.is_dir() or not path.name.removeprefix(PREFIX).partition("-")[0].isdigit():
+            continue  # not one of ours
+        lock = _lock(path) if os.name != "nt" else None if _alive(path.name) else -1
+        if lock is not None:
+            shutil.rmtree(path, ignore_errors=True)
+            _unlock(lock)
+            stale.append(path)
     return stale
 
 
@@ -50,19 +60,49 @@ def state_folder() -> Path:
     return Path(home) / "murmurate"
 
 
-def _remove(path: Path, with_parent: bool) -> None:
+def _locked_folder(home: Path) -> tuple[Path, int]:
+    """Make a folder and lock it, again where somebody swept it in between."""
+    for _ in range(TRIES):
+        path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=home))
+        lock = -1 if os.name == "nt" else _lock(path, without=-1)
+        if lock is not None and path.is_dir():
+            return path, lock
+        _unlock(lock)
+    raise OSError(errno.EBUSY, "a private work folder was deleted by another process again and again", str(home))
+
+
+def _lock(path: Path, without: int | None = None) -> int | None:
+    """Lock a folder; None where another process has it or it is gone, `without` where the disk knows no locks."""
+    import fcntl
+
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        return None if error.errno in (errno.EWOULDBLOCK, errno.EACCES) else without
+    return handle
+
+
+def _unlock(lock: int | None) -> None:
+    if lock is not None and lock >= 0:
+        os.close(lock)
+
+
+def _remove(path: Path, lock: int, with_parent: bool) -> None:
     shutil.rmtree(path, ignore_errors=True)
+    _unlock(lock)
     if with_parent:
         with suppress(OSError):
             path.parent.rmdir()  # where nobody else works in it
 
 
 def _alive(name: str) -> bool:
-    number = name.removeprefix(PREFIX).partition("-")[0]
-    if not number.isdigit():
-        return True  # not one of ours
     try:
-        os.kill(int(number), 0)
+        os.kill(int(name.removeprefix(PREFIX).partition("-")[0]), 0)
     except ProcessLookupError:
         return False
     except OSError:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from murmurate import engine, noise
+from murmurate import noise
 from murmurate.asking.rounds import is_measured
 from murmurate.asking.samples import samples
 from murmurate.core.guarantee import FINER, Guarantee, NoGuarantee
@@ -27,6 +27,8 @@ from murmurate.core.trips import Trips
 from murmurate.custody.charging import charged
 from murmurate.custody.internal import Internal, PairingFile
 from murmurate.custody.reading import Private, fitted_whole, measured_model, read_privately, together
+from murmurate.engine import Engine, Serial
+from murmurate.engine import engine as open_engine
 from murmurate.errors import InputError, LedgerError, ParameterError, UnknownPopulation
 from murmurate.releases.folder import DATA, Release, check_free, new_folder, open_release, seal
 from murmurate.releases.manifest import FILE, Manifest, hash_file
@@ -57,7 +59,8 @@ def release(
     keep_pairing: bool = True,
     declared: Sequence[str] = (),
     rng: noise.Randomness | None = None,
-    workers: int | engine.Engine = 1,
+    workers: int = 1,
+    engine: str | Engine | None = None,
 ) -> Release:
     """Charge the ledger, run the mechanism on bounded private trips, and write the release folder.
 
@@ -67,11 +70,12 @@ def release(
     pseudonym: none, those of a day or of a user. `keep_ids` keeps uid and tid, for studies. `accept_no_guarantee` lets a
     mechanism without a guarantee run. `keep_pairing` keeps, beside the ledger, which released trip came from which original:
     pairwise scores need it. `declared` are sentences about what was looked up in the data and declared public; they are
-    published with the release. `rng` is seeded for tests and demos only. `workers` is a number of processes or an engine.
+    published with the release. `rng` is seeded for tests and demos only. `workers` is a number of processes; `engine`
+    is an engine or its word instead, such as "dask-local:2" (docs/scale.md).
     """
     folder = _folder(out)
     rng = rng or noise.secure()
-    running = engine.engine(workers)
+    running = open_engine(engine or workers)
     guarantee = _checked(mechanism, private, link)
     facts = {"link": link, "ids": "kept" if keep_ids else "pseudonyms"}
     made = _made_with(private, declared)
@@ -124,7 +128,8 @@ def fit(
     resume: str | None = None,
     declared: Sequence[str] = (),
     rng: noise.Randomness | None = None,
-    workers: int | engine.Engine = 1,
+    workers: int = 1,
+    engine: str | Engine | None = None,
 ) -> Release:
     """Charge the ledger once and write a fitted model that can be sampled any number of times.
 
@@ -138,7 +143,7 @@ def fit(
         raise ParameterError(f"{mechanism.name} learns no model with these settings; use `release` with it.")
     folder = _folder(out)
     rng = rng or noise.secure()
-    running = engine.engine(workers)
+    running = open_engine(engine or workers)
     guarantee = _checked(mechanism, private, "none")
     made = _made_with(private, declared)
     with (
@@ -176,13 +181,14 @@ def sample(
     out: str | Path | None = None,
     rebuild: Callable[[Manifest], Learner] | None = None,
     rng: noise.Randomness | None = None,
-    workers: int | engine.Engine = 1,
+    workers: int = 1,
+    engine: str | Engine | None = None,
 ) -> Release:
     """Draw `n_out` trips from a fitted model: free, under the model's own guarantee and debit.
 
     `model` is a fitted model or its folder. `out` is the new folder; without it, a temporary one. `rebuild` makes the
     mechanism from the model's manifest, where it is not a registered one. `rng` is seeded for tests and demos only. `workers`
-    is a number of processes or an engine.
+    and `engine` are as for `release`.
     """
     whole("n_out", n_out)
     fitted = model if isinstance(model, Release) else open_release(model)
@@ -192,7 +198,7 @@ def sample(
     folder = _folder(out)
     rng = rng or noise.secure()
     with new_folder(folder) as temporary:
-        with engine.engine(workers) as running:
+        with open_engine(engine or workers) as running:
             parts = samples(mechanism.load(fitted.folder / MODEL), n_out, rng, running)
             write_trips(parts, temporary / DATA, emits=mechanism.emits, rng=rng, synthetic=True)
         manifest = seal(
@@ -226,7 +232,7 @@ def rehearse(
     guarantee = _checked(mechanism, private, "none")
     if ledger is not None:
         ledger.log_rehearsal(_known(ledger, private), mechanism.name, public_parameters(mechanism))
-    drawn = read_privately(mechanism, guarantee, private, rng, engine.Serial())
+    drawn = read_privately(mechanism, guarantee, private, rng, Serial())
     payload = drawn if isinstance(drawn, Trips | Payload) else together(list(drawn))
     return Rehearsal(payload, guarantee, mechanism.paired)
 

@@ -25,6 +25,7 @@ KEYS = {"in": "source", "set": "parameters"} | {
         "keep_ids",
         "accept_no_guarantee",
         "declared",
+        "engine",
         "read",
         "clean",
     )
@@ -62,6 +63,7 @@ class Recipe:
     accept_no_guarantee: bool = False
     declared: Sequence[str] = ()
     """What was looked up in the data and declared public; published with the release."""
+    engine: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     read: Mapping[str, Any] = field(default_factory=dict)
     clean: Mapping[str, Any] = field(default_factory=dict)
@@ -198,7 +200,7 @@ def parse_value(text: str) -> Any:
 def to_toml(recipe: Recipe, parameters: Mapping[str, Any]) -> str:
     """Write the recipe as TOML, with every parameter of the mechanism."""
     lines = [f'mechanism = "{recipe.mechanism}"']
-    for key in ("in", "out", "ledger", "population", "limit"):
+    for key in ("in", "out", "ledger", "population", "limit", "engine"):
         value = getattr(recipe, KEYS[key])
         lines.append(f"{key} = {_toml(value)}" if value is not None else f"# {key} = ")
     lines += [f"{key} = {_toml(getattr(recipe, key))}" for key in ("link", "keep_ids", "accept_no_guarantee")]

@@ -54,7 +54,7 @@ class Prepared:
             "accept_no_guarantee": self.recipe.accept_no_guarantee,
             "declared": self.recipe.declared,
             "rng": _randomness(self.seed),
-            "workers": self.running,
+            "engine": self.running,
         }
 
 
@@ -66,18 +66,20 @@ def prepare(recipe: Recipe, running: engine.Engine) -> Prepared:
     source = _given("--in", recipe.source)
     private: Opened
     if (mechanism.local or is_measured(mechanism)) and worth_streaming(source, **recipe.read):
-        # while this process reads, the others import what they need
-        running.start(type(mechanism).__module__, "murmurate.asking.rounds", "murmurate.ingest.stream")
         beside = None if recipe.ledger == "demo" else work_folder(recipe.ledger)
+        # while this process reads, the others import what they need
+        running.start(type(mechanism).__module__, "murmurate.asking.rounds", "murmurate.ingest.stream", work_in=beside)
         private = open_in_parts(source, running, read=recipe.read, clean=recipe.clean, work_dir=beside)
     else:
         private = open_private(source, read=recipe.read, clean=recipe.clean)
     return Prepared(recipe, mechanism, seed, private, target, running)
 
 
-def sample_model(model: str | Path, *, n_out: int, out: str | Path, seed: int | None = None, workers: int = 1) -> Release:
+def sample_model(
+    model: str | Path, *, n_out: int, out: str | Path, seed: int | None = None, running: engine.Engine | None = None
+) -> Release:
     """Draw trips from a fitted model; free, and seeded only for tests and demos."""
-    return door.sample(model, n_out=n_out, out=out, rng=_randomness(seed), workers=workers)
+    return door.sample(model, n_out=n_out, out=out, rng=_randomness(seed), engine=running)
 
 
 def _given(flag: str, value: str | None) -> str:

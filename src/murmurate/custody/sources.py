@@ -38,7 +38,7 @@ def open_in_parts(
     """Read a file in parts of whole people, which are cleaned as they are loaded."""
     cleaning = Cleaning.of(clean)
     carry = (cleaning.occupied,) if cleaning and cleaning.occupied else ()
-    parts = scan(source, workers=running.workers, work_dir=work_dir, carry=carry, **read)
+    parts = scan(source, workers=running.workers, engine=running, work_dir=work_dir, carry=carry, **read)
     parts.identity = described(parts.identity, read, cleaning.settings() if cleaning else {})
     return CleanedPartitions(parts, cleaning) if cleaning else parts
 

@@ -1,52 +1,75 @@
-"""Run one function over many parts: in this process or in several, with the same results in the same order.
+"""Run one function over many parts: here, in several processes or on a cluster, with the same results in the same order.
 
 Nothing here may change what is computed. Functions are pure, randomness travels with the items, so that neither a guarantee
-nor a released number depends on the number of workers, and a part that is run again gives the same result again.
+nor a released number depends on the engine, and a part that is run again gives the same result again.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from murmurate.core import progress
 from murmurate.core.parameters import whole
 from murmurate.engine.processes import Processes, cores
+from murmurate.engine.protocol import Engine
 from murmurate.engine.serial import Serial
+from murmurate.errors import ParameterError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-Engine = Serial | Processes
+ENGINES = "serial, processes:N, dask-local:N, dask://tls://HOST:PORT or dask://tcp://127.0.0.1:PORT"
+"""What `--engine` takes."""
 
 
-def engine(workers: int | Engine = 1) -> Engine:
-    """Open an engine with this many processes; use it as a context manager, which ends the processes.
+def engine(which: int | str | Engine = 1) -> Engine:
+    """Return an engine: a number of processes, a word of `ENGINES`, or an engine, which is used as it is.
 
-    An engine that is open already is used as it is, and left open.
+    Use it as a context manager, which ends what it started.
 
-    >>> with engine(1) as here:
-    ...     list(here.map(abs, [-1, 2, -3]))
-    [1, 2, 3]
+    >>> with engine("serial") as here:
+    ...     list(here.map(abs, [-1, 2, -3])), here.fold(abs, [-1, 2, -3], sum)
+    ([1, 2, 3], 6)
     """
-    if isinstance(workers, Serial | Processes):
-        return workers
-    whole("workers", workers)
-    return Serial() if workers == 1 else Processes(workers)
+    if isinstance(which, Engine):
+        return which
+    if isinstance(which, str):
+        return _parsed(which)
+    whole("workers", which)
+    return Serial() if which == 1 else Processes(which)
+
+
+def _parsed(word: str) -> Engine:
+    if word == "serial":
+        return Serial()
+    if word.startswith("dask://"):
+        from murmurate.engine.dask_cluster import Dask
+
+        return Dask(word.removeprefix("dask://"))
+    found = re.fullmatch(r"(processes|dask-local):(\d{1,4})", word)
+    if not found or int(found[2]) < 1:
+        raise ParameterError(f"an engine is {ENGINES}; got {word!r}.")
+    if found[1] == "processes":
+        return engine(int(found[2]))
+    from murmurate.engine.dask_cluster import Dask
+
+    return Dask(workers=int(found[2]))
 
 
 def map(
     function: Callable[[Item], Result],
     items: Iterable[Item],
     *,
-    workers: int = 1,
+    workers: int | str | Engine = 1,
     describe: str | None = None,
     total: int | None = None,
 ) -> Iterator[Result]:
     """Apply a `function` to each of `items`, in their order, on an engine of its own.
 
-    `describe` and `total` name the work and its size where progress is shown. With `workers` > 1 the function must be
-    importable (a top-level function or a partial of one), and at most 2 * workers items are under way, so that a stream of
+    `describe` and `total` name the work and its size where progress is shown. On other engines than `serial` the function must
+    be importable (a top-level function or a partial of one), and few items for each worker are under way, so that a stream of
     parts never piles up.
 
     >>> list(map(abs, [-1, 2, -3]))
@@ -57,4 +80,4 @@ def map(
         yield from progress.track(results, describe, total) if describe else results
 
 
-__all__ = ["Engine", "Processes", "Serial", "cores", "engine", "map"]
+__all__ = ["ENGINES", "Engine", "Processes", "Serial", "cores", "engine", "map"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -12,12 +12,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from threading import Thread
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
-from murmurate.core.work import WorkFolder
+from murmurate.engine.shared import SharingEngine
 from murmurate.errors import EngineError
 
 Item = TypeVar("Item")
@@ -26,10 +26,21 @@ Result = TypeVar("Result")
 MAX_ATTEMPTS = 3
 """Times a part is run before the work is given up; a part that kills its worker three times will do so again."""
 
+PRELOADED = ("numpy", "polars", "pyarrow.parquet", "numba", "murmurate.asking.rounds", "murmurate.ingest.stream")
+"""Modules that nearly every part needs, imported once in the process from which workers are forked."""
+
 
 def cores() -> int:
     """Count the processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def given_up(attempts: int = MAX_ATTEMPTS) -> EngineError:
+    """Return the error of a part that ended its worker again and again."""
+    return EngineError(
+        f"a part of the work ended its process {attempts} times, perhaps for want of memory.",
+        "Use fewer workers, or a machine with more memory.",
+    )
 
 
 @dataclass
@@ -41,18 +52,17 @@ class _Waiting(Generic[Item, Result]):
     attempts: int = 1
 
 
-class Processes:
+class Processes(SharingEngine):
     """Runs items in a pool of processes that is kept for all calls; results come in the order of the items."""
 
     def __init__(self, workers: int) -> None:
+        super().__init__()
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
-        self._folder: WorkFolder | None = None
-        self._shared = 0
-        self._users = 0
 
-    def start(self, *modules: str) -> None:
+    def start(self, *modules: str, work_in: Path | None = None) -> None:
         """Start the processes and let them import these modules, while this process goes on."""
+        self._work_in = work_in or self._work_in
         for _ in range(self.workers):
             self._submit(_import, modules)
 
@@ -70,39 +80,15 @@ class Processes:
             for one in waiting:
                 one.future.cancel()
 
-    def share(self, value: Any) -> Shared:
-        """Write a value that many items need to a private file once; each worker reads it once, by `opened`."""
-        self._shared += 1
-        path = self.place(f"shared-{self._shared}")
-        with path.open("wb") as file:
-            pickle.dump(value, file, protocol=pickle.HIGHEST_PROTOCOL)
-        return Shared(path)
-
-    def place(self, name: str) -> Path:
-        """Return where a worker may leave a large result: a file is cheaper than a pipe."""
-        self._folder = self._folder or WorkFolder()
-        return self._folder.path / name
-
-    def __enter__(self) -> Self:
-        self._users += 1
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._users -= 1
-        if self._users:
-            return
+    def end(self) -> None:
+        """End the processes."""
         self._end(wait=True)
-        if self._folder is not None:
-            self._folder.close()
-            self._folder = None
 
     def _submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
         if self._pool is None:
-            # spawn: a forked child of a process with polars' or JAX's threads may hang
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_end_with_parent)
+            self._pool = ProcessPoolExecutor(self.workers, mp_context=_context(), initializer=_end_with_parent)
         try:
-            with _one_thread_each():  # the processes are started by the first item
+            with one_thread_each():  # the processes are started by the first item
                 return self._pool.submit(function, item)
         except BrokenProcessPool as error:  # a worker died while the pool was idle
             failed: Future[Result] = Future()
@@ -115,10 +101,7 @@ class Processes:
                 result = waiting[0].future.result()
             except BrokenProcessPool:
                 if waiting[0].attempts >= MAX_ATTEMPTS:
-                    raise EngineError(
-                        f"a part of the work ended its process {MAX_ATTEMPTS} times, perhaps for want of memory.",
-                        "Use fewer workers, or a machine with more memory.",
-                    ) from None
+                    raise given_up() from None
                 self._end(wait=False)
                 for one in waiting:  # the pool does not say which item ended it: every unfinished one is run again
                     if not (one.future.done() and one.future.exception() is None):
@@ -133,29 +116,20 @@ class Processes:
             self._pool = None
 
 
-@dataclass(frozen=True)
-class Shared:
-    """Where a shared value lies."""
+def _context() -> BaseContext:
+    """Return how workers are started: from a process that has imported much and started no thread pool, else anew.
 
-    path: Path
-
-
-_last: tuple[Path, Any] | None = None
-
-
-def opened(handle: Any) -> Any:
-    """Return the value behind a handle of `share`; the last one read is kept in this process."""
-    global _last  # noqa: PLW0603  one value a process, so that a model is read once and not once a part
-    if not isinstance(handle, Shared):
-        return handle
-    if _last is None or _last[0] != handle.path:
-        with handle.path.open("rb") as file:
-            _last = handle.path, pickle.load(file)  # noqa: S301  written by this very run, in a folder only it may open
-    return _last[1]
+    A forked child of this process, which may run polars' or JAX's threads, could hang.
+    """
+    if not sys.platform.startswith("linux"):
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", *PRELOADED])
+    return context
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[None]:
+def one_thread_each() -> Iterator[None]:
     """Let processes that start in the block use one thread each: they share the processors already."""
     names = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
+
+from murmurate.engine.fold import fold
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -16,13 +18,23 @@ class Serial:
 
     workers = 1
 
-    def start(self, *modules: str) -> None:
+    def start(self, *modules: str, work_in: Path | None = None) -> None:
         """Do nothing: this process runs already."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Apply a function to each item, in order."""
         for item in items:
             yield function(item)
+
+    def fold(
+        self,
+        function: Callable[[Item], Result],
+        parts: Iterable[Item],
+        add: Callable[[Sequence[Result]], Result],
+        describe: str | None = None,
+    ) -> Result | None:
+        """Apply a function to each part and add up the results, each part once."""
+        return fold(self, function, parts, add, describe)
 
     def share(self, value: Any) -> Any:
         """Return a handle of a value that many items need; `opened` gives the value back."""

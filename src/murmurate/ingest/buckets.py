@@ -29,15 +29,20 @@ class PartsFolder:
 
     def write(self, name: str, packed: Packed) -> None:
         """Keep runs under a name."""
-        with _disk_errors(self.path):
-            names, points = packed.frames()
-            points.write_ipc(self.path / f"{name}.points", compression="uncompressed")
-            names.write_ipc(self.path / f"{name}.runs", compression="uncompressed")
+        write_runs(self.path, name, packed)
 
     def forget(self, name: str) -> None:
         """Delete what was kept under a name."""
         (self.path / f"{name}.points").unlink(missing_ok=True)
         (self.path / f"{name}.runs").unlink(missing_ok=True)
+
+
+def write_runs(folder: Path, name: str, packed: Packed) -> None:
+    """Write runs where `read_runs` finds them; in any process."""
+    with _disk_errors(folder):
+        names, points = packed.frames()
+        points.write_ipc(folder / f"{name}.points", compression="uncompressed")
+        names.write_ipc(folder / f"{name}.runs", compression="uncompressed")
 
 
 def read_runs(folder: Path, name: str) -> Runs:

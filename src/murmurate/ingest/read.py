@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.points import Batch, PointChecker
 from murmurate.ingest.runs import Runs, settle
 
-_FORMATS = {
+_FORMATS: dict[str, Callable[..., Iterator[Batch]]] = {
     "text": text.rows,
     "parquet": parquet.batches,
     "gpx": gpx.batches,
@@ -129,7 +129,7 @@ def points(files: list[SourceFile], options: ReadOptions, faults: Faults, report
             batches = layout.read(file, options, faults, report) if layout else _FORMATS[file.kind](file, options, faults)
             for rows in batches:
                 report.rows += rows.frame.height
-                batch = rows if layout else _as_points(rows, options, faults, report)
+                batch = rows if layout else rows_as_points(rows, options, faults, report)
                 if batch is None:
                     continue
                 frame = checker.take(batch)
@@ -143,7 +143,7 @@ def points(files: list[SourceFile], options: ReadOptions, faults: Faults, report
         _count(checker, report)
 
 
-def _as_points(rows: Batch, options: ReadOptions, faults: Faults, report: ReadReport) -> Batch | None:
+def rows_as_points(rows: Batch, options: ReadOptions, faults: Faults, report: ReadReport) -> Batch | None:
     """Return rows that hold a point each, made from rows that hold a whole trip: two ends, or a line of places."""
     if is_porto(rows.frame.columns) and not options.columns:
         return porto_points(rows, faults, report)
@@ -170,7 +170,7 @@ def _read_frame(source: Any, options: ReadOptions, faults: Faults, report: ReadR
     frame = None
     with guarded(faults, None):
         report.rows += batch.frame.height
-        points_of = _as_points(batch, options, faults, report)
+        points_of = rows_as_points(batch, options, faults, report)
         frame = None if points_of is None else checker.take(points_of)
     _count(checker, report)
     if frame is not None and not frame.height:

@@ -21,6 +21,7 @@ import polars as pl
 from murmurate.core.parameters import whole
 from murmurate.core.space import Space
 from murmurate.core.trips import ORDER, Identity, Trips, contents
+from murmurate.engine import Engine
 from murmurate.errors import InputError
 from murmurate.ingest.buckets import Buckets, PartsFolder, read_runs
 from murmurate.ingest.counts import ReadReport
@@ -29,6 +30,7 @@ from murmurate.ingest.files import SourceFile, fingerprint, refuse_changed
 from murmurate.ingest.formats import parquet
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.packed import Blocks, Packed
+from murmurate.ingest.pieces import OutOfOrder, Written, add_counts, people_of, pieces_of, settled_pieces
 from murmurate.ingest.read import find_files, is_path, parse_space, points
 from murmurate.ingest.runs import Runs, settle, starts_of
 
@@ -63,16 +65,14 @@ class Partitions:
         for source in self.sources():
             yield source.load()
 
-    def sources(self) -> Iterator[Part]:
-        """Yield where each part lies; a source can be sent to the process that reads it."""
+    def sources(self) -> list[Part]:
+        """Return where each part lies; a source can be sent to the process that reads it."""
         if self._held is not None:
-            for packed in self._held:
-                yield Part(packed.runs, self.space, self.time_zone)
-        elif self._folder is not None:
-            for name in self._names:
-                yield Part(partial(read_runs, self._folder.path, name), self.space, self.time_zone)
-        else:
-            raise InputError("these partitions were closed.")
+            return [Part(packed.runs, self.space, self.time_zone) for packed in self._held]
+        if self._folder is not None:
+            loads = [partial(read_runs, self._folder.path, name) for name in self._names]
+            return [Part(load, self.space, self.time_zone) for load in loads]
+        raise InputError("these partitions were closed.")
 
     def close(self) -> None:
         """Free the memory and delete the files in the work folder."""
@@ -110,12 +110,14 @@ def scan(
     space: Space | str | None = None,
     report: ReadReport | None = None,
     workers: int = 1,
+    engine: Engine | None = None,
     **read_options: Any,
 ) -> Partitions:
     """Read files as parts of about `points_per_partition` points; `read_options` and faults are those of `read`.
 
     More than `hold_points` points wait in private files in `work_dir`. Only the columns named in `carry` are kept beside
-    the canonical ones. With `workers` > 1 the file is hashed while it is read.
+    the canonical ones. With `workers` > 1 the file is hashed while it is read; the workers of an `engine` share the reading
+    of a Parquet file that stands person by person.
     """
     whole("points_per_partition", points_per_partition)
     whole("hold_points", hold_points, at_least=0)
@@ -130,7 +132,9 @@ def scan(
             sealing = aside.submit(fingerprint, files)
             if workers == 1:
                 sealing.result()
-            found = _Reading(files, options, points_per_partition, workers).first_pass(faults, counts, hold_points, work_dir)
+            reading = _Reading(files, options, points_per_partition, workers)
+            found = reading.in_pieces(engine, counts, work_dir) if engine is not None and engine.workers > 1 else None
+            found = found or reading.first_pass(faults, counts, hold_points, work_dir)
             seal = sealing.result()
         refuse_changed(files, seal)
     faults.raise_if_any()
@@ -189,11 +193,15 @@ class _Found:
                 self.folder.write(self.names[-1], waiting)
             self.held, self._blocks = None, Blocks()  # what is in files needs no memory
 
-    def meet(self, runs: Runs) -> None:
-        self.people += runs.uid.filter(pl.Series(starts_of(runs.uid))).cast(pl.String).to_list()
-        have = {"uid", "tid", *runs.points.columns}
+    def meet(self, part: Written) -> None:
+        """Note the people and the columns of a part, and its name where it was written."""
+        self.people += part.people
+        have = {"uid", "tid", *part.columns}
         self.columns = [name for name in ORDER if name in have]
-        self.columns += [name for name in runs.points.columns if name not in ORDER and not name.startswith("\0")]
+        self.columns += [name for name in part.columns if name not in ORDER and not name.startswith("\0")]
+        if part.name:
+            self.held = None
+            self.names.append(part.name)
 
 
 class _NotGrouped(Exception):
@@ -209,6 +217,24 @@ class _Reading:
         self.workers = workers
         self.target = target
         self.names = [file.name for file in files]
+
+    def in_pieces(self, engine: Engine, report: ReadReport, work_dir: str | Path | None) -> _Found | None:
+        """Let the workers of an engine read; None where the source must be read in one process."""
+        if not (pieces := pieces_of(self.files, self.options, self.target)):
+            return None
+        found, counted = _Found(0, work_dir), ReadReport()
+        folder = found.folder = PartsFolder(work_dir)
+        try:
+            for part in settled_pieces(pieces, self.options, engine, folder.path, counted):
+                found.meet(part)
+        except OutOfOrder:
+            folder.close()
+            return None
+        if len(set(found.people)) < len(found.people):
+            folder.close()
+            return None
+        add_counts(report, counted)
+        return found
 
     def first_pass(self, faults: Faults, report: ReadReport, hold_points: int, work_dir: str | Path | None) -> _Found | None:
         fresh = replace(report)
@@ -234,7 +260,7 @@ class _Reading:
     def _kept(self, parts: Iterable[Runs], faults: Faults, report: ReadReport, found: _Found) -> _Found | None:
         for part in parts:
             settled = settle(part, report, faults, strict=self.options.strict, files=self.names)
-            found.meet(settled)
+            found.meet(Written("", people_of(settled), settled.points.columns))
             found.take(self._split(settled))
         return None if faults else found
 

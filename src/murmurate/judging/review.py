@@ -20,6 +20,7 @@ from murmurate.core.mechanism import Payload
 from murmurate.core.space import Integers, Space
 from murmurate.core.trips import Trips
 from murmurate.custody.internal import Internal
+from murmurate.engine import Engine
 from murmurate.errors import InputError
 from murmurate.judging.scoring import Evaluation, run_attacks, take_metrics
 from murmurate.judging.second_sample import second_sample
@@ -118,7 +119,7 @@ def evaluate(
     metrics: Sequence[str] | None = None,
     grid: Grid | None = None,
     pairing: ArrayLike | None = None,
-    workers: int = 2,
+    workers: int | str | Engine = 2,
     seed: int = 0,
 ) -> Evaluation:
     """Score a release against its originals by every metric that they allow. Internal.
@@ -127,8 +128,8 @@ def evaluate(
     pairing of a release; `force` accepts another file than its source. `space` says where places are, where the release
     itself does not. `metrics` names some of those that read this kind of release (default: all). `grid` is what cells mean
     for trips (default: the release's own, then the originals', then one of 250 m over the originals). `pairing[k]` is the
-    position of the original of released trip k, -1 for none (default: what was kept beside the ledger). `workers` is the
-    number of processes. `seed` fixes what is sampled, so that scores repeat.
+    position of the original of released trip k, -1 for none (default: what was kept beside the ledger). `workers` is a
+    number of processes or an engine. `seed` fixes what is sampled, so that scores repeat.
 
     >>> table = pl.DataFrame({"uid": [1, 1, 1], "tid": [1, 1, 1], "lat": [60.1, 60.11, 60.12], "lng": [24.9, 24.9, 24.92]})
     >>> evaluation = evaluate(Trips(table), Trips(table), metrics=["visits", "duration"])

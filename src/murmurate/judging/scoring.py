@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from murmurate.attacks import NAMES
 from murmurate.core import progress
-from murmurate.core.parameters import whole
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
+from murmurate.engine import Engine, engine
 from murmurate.errors import Fault, InputError, ParameterError
 from murmurate.metrics import METRICS, measure
 from murmurate.metrics.comparison import NotMeasurable
@@ -60,14 +60,14 @@ def take_metrics(
     grid: Grid | None = None,
     pairing: ArrayLike | None = None,
     metrics: Sequence[str] | None = None,
-    workers: int = 2,
+    workers: int | str | Engine = 2,
     seed: int = 0,
 ) -> Evaluation:
     """Measure what was released against its originals by the metrics that read this kind."""
-    whole("workers", workers)
     chosen = _chosen(metrics, kind, kind.scores, lambda name: (METRICS[name].reads,))
     comparison = kind.compare(released, original, grid=grid, pairing=pairing, seed=seed)
-    scores, skipped = _run(chosen, "metrics", lambda name: measure(name, comparison, workers=workers))
+    with engine(workers) as running:
+        scores, skipped = _run(chosen, "metrics", lambda name: measure(name, comparison, workers=running))
     laid = getattr(comparison, "grid", None)
     return Evaluation(scores, skipped, laid.spec() if laid is not None else "", original.n_trips, kind.n_trips(released))
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from murmurate.core.score import Score
+    from murmurate.engine import Engine
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ METRICS: Registry[Metric] = Registry(
 """Name -> where it is and what it needs. One line a metric, one entry each in docs/metrics.md."""
 
 
-def measure(name: str, comparison: Comparable, *, workers: int = 1, **parameters: object) -> list[Score]:
+def measure(name: str, comparison: Comparable, *, workers: int | Engine = 1, **parameters: object) -> list[Score]:
     """Return the scores of one metric; `NotMeasurable` where the data lack what it needs."""
     from murmurate.metrics.comparison import NotMeasurable  # here, so that listing the names loads no kernels
 

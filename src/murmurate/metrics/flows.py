@@ -20,7 +20,7 @@ ZONES = 10
 """Zones per side of the box for the coarse flow matrix. Set by hand."""
 
 
-def od_emd(comparison: Comparison, *, sampled: int = SAMPLED, workers: int = 1) -> list[Score]:
+def od_emd(comparison: Comparison, *, sampled: int = SAMPLED, workers: int | engine.Engine = 1) -> list[Score]:
     """Measure the earth mover's distance between origin-destination pairs, hour by hour, and its mean over the hours."""
     hours = [side.hour for side in comparison.sides]
     ends = [side.ends_xy for side in comparison.sides]

@@ -25,8 +25,10 @@ _ROWS_PER_BYTE = 50
 """Rows per byte above which a file is refused as a decompression bomb. Set by hand, far above any table of traces."""
 
 
-def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[Batch]:
-    """Yield the rows of a Parquet file."""
+def batches(
+    file: SourceFile, options: ReadOptions, faults: Faults, *, groups: range | None = None, first_row: int = 1
+) -> Iterator[Batch]:
+    """Yield the rows of a Parquet file, or of some of its row groups, whose first row has this number."""
     with file.path.open("rb") as handle:
         table = _open(handle, file, [])
         schema = table.schema_arrow
@@ -39,19 +41,19 @@ def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[
         texts = [name for name in wanted if name == found["uid"] and _is_text(schema.field(name).type)]
         table = _open(handle, file, texts)
         crs = _reference_system(schema, found.get("geometry"))
-        first_row = 1
-        for piece in _pieces(table, wanted):
+        start = first_row
+        for piece in _pieces(table, wanted, groups):
             piece.validate(full=True)  # damaged text or codes would make polars panic
             frame = as_polars(piece)
             yield Batch(frame, Place(file.name, first_row), crs)
             first_row += frame.height
-        if first_row == 1:
+        if first_row == start:
             yield Batch(pl.DataFrame(schema=dict.fromkeys(wanted, pl.String)), Place(file.name))
 
 
-def _pieces(table: pq.ParquetFile, wanted: list[str]) -> Iterator[pa.Table]:
+def _pieces(table: pq.ParquetFile, wanted: list[str], groups: range | None) -> Iterator[pa.Table]:
     """Yield row groups, or parts of those that are large."""
-    for group in range(table.num_row_groups):
+    for group in groups if groups is not None else range(table.num_row_groups):
         if table.metadata.row_group(group).num_rows <= GROUP_ROWS:
             yield table.read_row_group(group, columns=wanted, use_threads=False)
         else:
@@ -73,8 +75,14 @@ def as_polars(table: pa.Table) -> pl.DataFrame:
 
 def n_rows(file: SourceFile) -> int:
     """Return the rows by the file's own footer."""
+    return sum(group_rows(file))
+
+
+def group_rows(file: SourceFile) -> list[int]:
+    """Return the rows of each row group by the file's own footer."""
     with file.path.open("rb") as handle:
-        return int(_open(handle, file, []).metadata.num_rows)
+        metadata = _open(handle, file, []).metadata
+        return [int(metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
 
 
 def _open(handle: Any, file: SourceFile, texts: list[str]) -> pq.ParquetFile:

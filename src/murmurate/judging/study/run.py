@@ -14,7 +14,6 @@ import murmurate
 from murmurate import engine
 from murmurate.core import progress
 from murmurate.core.ledger import Ledger
-from murmurate.core.parameters import whole
 from murmurate.judging.study.cell import Outcome, run_cell
 from murmurate.judging.study.datasets import Absent, Dataset, load
 from murmurate.judging.study.grid import Cell, expand
@@ -44,14 +43,14 @@ def study(
     spec: str | Path | Mapping[str, Any] | StudySpec,
     *,
     out: str | Path,
-    workers: int = 1,
+    workers: int | str | engine.Engine = 1,
     ledger: Ledger | None = None,
 ) -> StudyResult:
     """Run every cell of a study that is not finished yet; nothing is charged and nothing of it is a release.
 
     `spec` is a TOML file or the same as plain values. `out` keeps finished cells, so a run that was killed goes on where it
-    stopped; cells whose file is damaged are run again. `workers` is the number of processes. A `ledger` logs that the study
-    looked at each file.
+    stopped; cells whose file is damaged are run again. `workers` is a number of processes or an engine. A `ledger` logs that
+    the study looked at each file.
 
     >>> import tempfile
     >>> wanted = {"metrics": ["hausdorff"], "datasets": {"tony900": {"skaters": 20}}, "seed": 1,
@@ -61,7 +60,7 @@ def study(
     >>> result.regression.second.select("metric", "mechanism").row(0)
     ('hausdorff.mean', 'geoind')
     """
-    whole("workers", workers)
+    running = engine.engine(workers)
     wanted = read_spec(spec)
     folder = open_folder(Path(out))
     datasets, skipped = _datasets(wanted)
@@ -73,7 +72,7 @@ def study(
     failed: dict[str, str] = {}
     reused, total = len(done), len(done) + len(missing)
     progress.report("study", reused, total)
-    for outcome in engine.map(partial(_finish, folder), missing, workers=min(workers, max(1, len(missing)))):
+    for outcome in engine.map(partial(_finish, folder), missing, workers=running if len(missing) > 1 else 1):
         if outcome.failed is None:
             done[outcome.cell.key] = outcome
         else:

@@ -1,0 +1,187 @@
+"""The engine of a Dask cluster: one on this machine, or one that somebody operates. Needs the extra `[dask]`."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from murmurate.engine import tasks
+from murmurate.engine.processes import MAX_ATTEMPTS, given_up
+from murmurate.engine.shared import SharingEngine
+from murmurate.errors import EngineError, MissingPart, ParameterError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+CONNECT_S = 20
+"""Seconds that a scheduler may take to answer. Set by hand."""
+IDLE_S = 60.0
+"""Seconds that a cluster may be without any worker before the work is given up: operators need that long to restart one."""
+LOOK_S = 5.0
+"""Seconds between two looks at whether the cluster still has workers."""
+
+
+LOCAL = {
+    "distributed.scheduler.allowed-failures": MAX_ATTEMPTS - 1,
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
+"""Settings of a cluster of our own: as many attempts as other engines make, and no pages, which any account could open."""
+
+
+class Dask(SharingEngine):
+    """Runs items as tasks of a Dask cluster. A killed worker costs its parts, which Dask runs again.
+
+    Without an `address` a cluster of `workers` processes is made on this machine, closed to other accounts by certificates of
+    its own. A cluster elsewhere must use TLS: without it anybody on the network could read private data and run code.
+    """
+
+    def __init__(self, address: str | None = None, workers: int = 1) -> None:
+        super().__init__()
+        if address is not None:
+            check_address(address, "the scheduler")
+        self._address, self._own = address, workers
+        self._client: Any = None
+        self._cluster: Any = None
+
+    @property
+    def workers(self) -> int:  # type: ignore[override]
+        """Return how many parts run at a time, as the scheduler says now."""
+        if self._client is None:
+            return self._own
+        return max(1, sum(one["nthreads"] for one in self._connected().scheduler_info(n_workers=-1)["workers"].values()))
+
+    def start(self, *modules: str, work_in: Path | None = None) -> None:
+        """Connect to the cluster, or make one."""
+        self._work_in = work_in or self._work_in
+        self._connected()
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Apply a function to each item, in order; at most two items for each worker are under way."""
+        client, folder = self._connected(), self.place("tasks").parent
+        self._check_workers()
+        prefix, most = secrets.token_hex(8), 2 * self.workers
+        waiting: deque[tuple[tasks.Task, Any]] = deque()
+        try:
+            for number, item in enumerate(items):
+                one = tasks.task(number, function, item, folder)
+                waiting.append((one, client.submit(tasks.run, one, key=f"part-{prefix}-{number}", pure=False)))
+                if len(waiting) >= most:
+                    yield self._result(waiting)
+            while waiting:
+                yield self._result(waiting)
+        finally:
+            for _, future in waiting:
+                future.cancel(reason="the work was given up")
+
+    def end(self) -> None:
+        """Disconnect, and end the cluster where it is our own."""
+        for thing in (self._client, self._cluster):
+            if thing is not None:
+                thing.close()
+        self._client = self._cluster = None
+
+    def _result(self, waiting: deque[tuple[tasks.Task, Any]]) -> Any:
+        from distributed import KilledWorker
+
+        one, future = waiting[0]
+        alone_since: float | None = None
+        while True:
+            try:
+                outcome = future.result(timeout=LOOK_S)
+                break
+            except TimeoutError:
+                alone_since = None if self._check_workers() else alone_since or time.monotonic()
+                if alone_since is not None and time.monotonic() - alone_since > IDLE_S:
+                    raise EngineError(
+                        f"the cluster had no worker for {IDLE_S:g} seconds.", "Start workers, then run it again."
+                    ) from None
+            except KilledWorker:
+                raise given_up() from None
+            except ImportError:
+                raise EngineError(
+                    "a worker cannot import murmurate.", "Install it on every worker, then run it again."
+                ) from None
+            except (CancelledError, OSError):
+                raise EngineError(
+                    "the connection to the scheduler was lost.", "Look after the cluster, then run it again."
+                ) from None
+        waiting.popleft()
+        if isinstance(one.content, Path):
+            one.content.unlink(missing_ok=True)
+        return outcome.result(one.number)
+
+    def _connected(self) -> Any:
+        if self._client is not None:
+            return self._client
+        try:
+            import dask
+            from distributed import Client, LocalCluster, Security
+        except ImportError:
+            raise MissingPart("this engine needs Dask: install the extra, `pip install 'murmurate[dask]'`.") from None
+        if self._address is None:
+            with dask.config.set(LOCAL):
+                self._cluster = LocalCluster(
+                    n_workers=self._own,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    security=Security.temporary(),
+                    dashboard_address="127.0.0.1:0",
+                    scheduler_kwargs={"dashboard": False},
+                    memory_limit=0,  # no spilling of private values into files of Dask's own
+                    local_directory=str(self.place("dask")),
+                    silence_logs=logging.CRITICAL,
+                    env={"POLARS_MAX_THREADS": "1"},
+                )
+            self._client = Client(self._cluster, set_as_default=False)
+            return self._client
+        try:
+            self._client = Client(self._address, timeout=CONNECT_S, set_as_default=False)
+        except (OSError, TimeoutError, ValueError, TypeError) as error:
+            raise EngineError(
+                f"no Dask scheduler answers at {self._address}: {error}",
+                "Start one there, and for tls:// name the certificates in Dask's configuration (distributed.comm.tls).",
+            ) from None
+        return self._client
+
+    def _check_workers(self) -> bool:
+        """Return whether the cluster has workers; refuse one that listens to the network without TLS."""
+        found = self._connected().scheduler_info(n_workers=-1)
+        check_address(found["address"], "the scheduler")
+        for address in found["workers"]:
+            check_address(address, "a worker")
+        return bool(found["workers"])
+
+
+def check_address(address: str, whose: str) -> None:
+    """Refuse an address that others on the network can reach without TLS.
+
+    >>> check_address("tls://cluster.example:8786", "the scheduler")
+    >>> check_address("tcp://127.0.0.1:8786", "the scheduler")
+    """
+    parts = urlsplit(address)
+    if parts.scheme == "inproc" or (parts.scheme == "tls" and parts.hostname):
+        return
+    if parts.scheme != "tcp" or not parts.hostname:
+        raise ParameterError(f"a Dask engine is dask://tls://HOST:PORT, or dask://tcp://127.0.0.1:PORT; got {address!r}.")
+    if not _is_loopback(parts.hostname):
+        raise ParameterError(
+            f"{whose} at {address} speaks without TLS: anybody on that network could read private data and run code. "
+            "Use tls:// with certificates (docs/scale.md), or a cluster on this machine alone."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

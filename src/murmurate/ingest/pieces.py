@@ -1,0 +1,206 @@
+"""Read a large Parquet source in pieces on the workers of an engine: each reads its own row groups and writes its own part.
+
+This works for files that are in order: no fault anywhere, and each person's rows in one place. Anything else is left to
+`stream`, which reads the source from its start in one process and finds every fault.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from murmurate.engine import Engine
+from murmurate.errors import MurmurateError
+from murmurate.ingest.buckets import write_runs
+from murmurate.ingest.counts import ReadReport
+from murmurate.ingest.faults import Faults
+from murmurate.ingest.files import SourceFile
+from murmurate.ingest.formats import parquet
+from murmurate.ingest.options import ReadOptions
+from murmurate.ingest.packed import Blocks, Packed
+from murmurate.ingest.points import PointChecker
+from murmurate.ingest.runs import Runs, settle, starts_of
+
+MAX_GROUP_POINTS = 4
+"""Largest row group that is read at once, in parts: a file of larger ones is read in one process, batch by batch."""
+
+
+class OutOfOrder(Exception):
+    """The source has a fault or does not stand person by person."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some row groups of one file."""
+
+    file: SourceFile
+    file_number: int
+    groups: range
+    first_row: int
+
+
+@dataclass(frozen=True)
+class Written:
+    """A part in a private file: its name there, its people and its columns."""
+
+    name: str
+    people: list[str]
+    columns: list[str]
+
+
+@dataclass
+class Settled:
+    """What a worker found in a piece. The first and the last person may go on in the neighbouring pieces."""
+
+    found: dict[str, str]
+    text_names: dict[str, bool]
+    columns: list[str]
+    head: Runs
+    tail: Runs | None
+    """None where the piece holds one person only."""
+    middle: Written | None = None
+    """Everybody between the first and the last person."""
+    report: ReadReport = field(default_factory=ReadReport)
+
+
+def pieces_of(files: Sequence[SourceFile], options: ReadOptions, target: int) -> list[Piece]:
+    """Cut files into pieces of about `target` rows; none where workers cannot share the reading."""
+    if options.layout is not None or options.strict or any(file.kind != "parquet" for file in files):
+        return []
+    pieces = []
+    for number, file in enumerate(files):
+        rows = parquet.group_rows(file)
+        if max(rows, default=0) > MAX_GROUP_POINTS * target:
+            return []
+        ends = np.cumsum(rows)
+        first = 0
+        while first < len(rows):
+            done = int(ends[first - 1]) if first else 0
+            last = max(first + 1, int(np.searchsorted(ends, done + target, side="right")))
+            pieces.append(Piece(file, number, range(first, last), done + 1))
+            first = last
+    return pieces if len(pieces) > 1 else []
+
+
+def settled_pieces(
+    pieces: Sequence[Piece], options: ReadOptions, engine: Engine, folder: Path, report: ReadReport
+) -> Iterator[Written]:
+    """Yield each part that was written into a private folder; `OutOfOrder` where that cannot be."""
+    edges = _Edges(folder, report)
+    known: Settled | None = None
+    for one in engine.map(partial(_settle_piece, options, folder), pieces):
+        if one is None:
+            raise OutOfOrder
+        if known is not None and (one.found, one.text_names, one.columns) != (known.found, known.text_names, known.columns):
+            raise OutOfOrder
+        known = known or one
+        add_counts(report, one.report)
+        yield from edges.before(one.head, ends=one.tail is not None)
+        if one.middle is not None:
+            yield one.middle
+        if one.tail is not None:
+            edges.after(one.tail)
+    yield from edges.rest()
+
+
+class _Edges:
+    """Joins the people at the edges of pieces, and puts them into parts of their own."""
+
+    def __init__(self, folder: Path, report: ReadReport) -> None:
+        self._folder, self._report = folder, report
+        self._open: list[Runs] = []
+        self._whole: list[Runs] = []
+
+    def before(self, head: Runs, *, ends: bool) -> Iterator[Written]:
+        """Take the first person of a piece; `ends` says that others follow it there."""
+        if self._open and self._open[0].uid[0] != head.uid[0]:
+            yield from self._close()
+        self._open.append(head)
+        if ends:
+            yield from self._close()
+
+    def after(self, tail: Runs) -> None:
+        """Take the last person of a piece."""
+        self._open.append(tail)
+
+    def rest(self) -> Iterator[Written]:
+        """Write what is left."""
+        yield from self._close()
+        yield from self._write()
+
+    def _close(self) -> Iterator[Written]:
+        if self._open:
+            self._whole.append(Runs.together(self._open))
+            self._open = []
+        if sum(runs.n_points for runs in self._whole) >= parquet.GROUP_ROWS:
+            yield from self._write()
+
+    def _write(self) -> Iterator[Written]:
+        if self._whole:
+            runs, self._whole = Runs.together(self._whole), []
+            yield _written(runs, self._folder, self._report)
+
+
+def _settle_piece(options: ReadOptions, folder: Path, piece: Piece) -> Settled | None:
+    """Read, check and sort a piece in the process of a worker; None where anything in it is out of order."""
+    faults, report = Faults(), ReadReport()
+    checker = PointChecker(options, faults, piece.file.name, piece.file_number)
+    parts = []
+    try:
+        for batch in parquet.batches(piece.file, options, faults, groups=piece.groups, first_row=piece.first_row):
+            report.rows += batch.frame.height
+            frame = checker.take(batch)
+            if frame is None or faults:
+                return None
+            if frame.height:
+                parts.append(Runs.of(frame))
+    except MurmurateError:
+        return None
+    if not parts:
+        return None
+    runs = Runs.together(parts)
+    at = np.append(np.flatnonzero(starts_of(runs.uid)), len(runs.uid))
+    names = runs.uid.gather(at[:-1])
+    if names.n_unique() < len(names):
+        return None
+    report.columns, report.columns_left_out = dict(checker.found), list(checker.left_out)
+    report.ambiguous_times = checker.clock.ambiguous if checker.clock else 0
+    return Settled(
+        checker.found,
+        checker.text_names,
+        runs.points.columns,
+        head=runs.slice(0, int(at[1])),
+        tail=runs.slice(int(at[-2]), int(at[-1])) if len(names) > 1 else None,
+        middle=_written(runs.slice(int(at[1]), int(at[-2])), folder, report) if len(names) > 2 else None,
+        report=report,
+    )
+
+
+def _written(runs: Runs, folder: Path, report: ReadReport) -> Written:
+    """Sort the trips of some people and write them."""
+    settled = settle(runs, report, Faults(), strict=False, files=[])
+    name = f"part-{secrets.token_hex(8)}"  # of its own: a piece may be read again by another worker
+    write_runs(folder, name, Packed.of(settled, Blocks()))
+    return Written(name, people_of(settled), settled.points.columns)
+
+
+def people_of(runs: Runs) -> list[str]:
+    """Return the people of settled runs."""
+    people: list[str] = runs.uid.filter(pl.Series(starts_of(runs.uid))).cast(pl.String).to_list()
+    return people
+
+
+def add_counts(report: ReadReport, other: ReadReport) -> None:
+    """Add the counts of a piece."""
+    for one in fields(ReadReport):
+        mine, its = getattr(report, one.name), getattr(other, one.name)
+        if isinstance(mine, int):
+            setattr(report, one.name, mine + its)
+    report.columns = report.columns or other.columns
+    report.columns_left_out += [name for name in other.columns_left_out if name not in report.columns_left_out]
