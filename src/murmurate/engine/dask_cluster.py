@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from murmurate.engine import tasks
-from murmurate.engine.processes import MAX_ATTEMPTS, given_up
+from murmurate.engine.processes import Deaths
 from murmurate.engine.shared import SharingEngine
 from murmurate.errors import EngineError, MissingPart, ParameterError
 
@@ -30,11 +30,11 @@ LOOK_S = 5.0
 
 
 LOCAL = {
-    "distributed.scheduler.allowed-failures": MAX_ATTEMPTS - 1,
+    "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
 }
-"""Settings of a cluster of our own: as many attempts as other engines make, and no pages, which any account could open."""
+"""Settings of a cluster of our own: every death of a worker is told, and no pages, which any account could open."""
 
 
 class Dask(SharingEngine):
@@ -68,19 +68,19 @@ class Dask(SharingEngine):
         """Apply a function to each item, in order; at most two items for each worker are under way."""
         client, folder = self._connected(), self.place("tasks").parent
         self._check_workers()
-        prefix, most = secrets.token_hex(8), 2 * self.workers
-        waiting: deque[tuple[tasks.Task, Any]] = deque()
+        most = 2 * self.workers
+        waiting: deque[_Waiting] = deque()
+        deaths = Deaths()
         try:
             for number, item in enumerate(items):
-                one = tasks.task(number, function, item, folder)
-                waiting.append((one, client.submit(tasks.run, one, key=f"part-{prefix}-{number}", pure=False)))
+                waiting.append(_Waiting(client, tasks.task(number, function, item, folder)))
                 if len(waiting) >= most:
-                    yield self._result(waiting)
+                    yield self._result(waiting, deaths)
             while waiting:
-                yield self._result(waiting)
+                yield self._result(waiting, deaths)
         finally:
-            for _, future in waiting:
-                future.cancel(reason="the work was given up")
+            for one in waiting:
+                one.future.cancel()
 
     def end(self) -> None:
         """Disconnect, and end the cluster where it is our own."""
@@ -89,14 +89,14 @@ class Dask(SharingEngine):
                 thing.close()
         self._client = self._cluster = None
 
-    def _result(self, waiting: deque[tuple[tasks.Task, Any]]) -> Any:
+    def _result(self, waiting: deque[_Waiting], deaths: Deaths) -> Any:
         from distributed import KilledWorker
 
-        one, future = waiting[0]
+        one = waiting[0].task
         alone_since: float | None = None
         while True:
             try:
-                outcome = future.result(timeout=LOOK_S)
+                outcome = waiting[0].future.result(timeout=LOOK_S)
                 break
             except TimeoutError:
                 alone_since = None if self._check_workers() else alone_since or time.monotonic()
@@ -105,7 +105,10 @@ class Dask(SharingEngine):
                         f"the cluster had no worker for {IDLE_S:g} seconds.", "Start workers, then run it again."
                     ) from None
             except KilledWorker:
-                raise given_up() from None
+                deaths.note(deaths.finished + sum(some.future.status == "finished" for some in waiting))
+                for some in waiting:
+                    if some.future.status == "error":
+                        some.submit(self._client)
             except ImportError:
                 raise EngineError(
                     "a worker cannot import murmurate.", "Install it on every worker, then run it again."
@@ -115,6 +118,7 @@ class Dask(SharingEngine):
                     "the connection to the scheduler was lost.", "Look after the cluster, then run it again."
                 ) from None
         waiting.popleft()
+        deaths.finished += 1
         if isinstance(one.content, Path):
             one.content.unlink(missing_ok=True)
         return outcome.result(one.number)
@@ -160,6 +164,18 @@ class Dask(SharingEngine):
         for address in found["workers"]:
             check_address(address, "a worker")
         return bool(found["workers"])
+
+
+class _Waiting:
+    """A task under way, kept until its result is here, so that it can be run again."""
+
+    def __init__(self, client: Any, task: tasks.Task) -> None:
+        self.task = task
+        self.submit(client)
+
+    def submit(self, client: Any) -> None:
+        """Run the task, under a new name that says nothing."""
+        self.future = client.submit(tasks.run, self.task, key=f"part-{secrets.token_hex(8)}", pure=False)
 
 
 def check_address(address: str, whose: str) -> None:

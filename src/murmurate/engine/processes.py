@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MAX_ATTEMPTS = 3
-"""Times a part is run before the work is given up; a part that kills its worker three times will do so again."""
+"""Deaths of workers after which the work is given up, where no part was finished between them."""
 
 PRELOADED = ("numpy", "polars", "pyarrow.parquet", "numba", "murmurate.asking.rounds", "murmurate.ingest.stream")
 """Modules that nearly every part needs, imported once in the process from which workers are forked."""
@@ -35,12 +35,27 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def given_up(attempts: int = MAX_ATTEMPTS) -> EngineError:
-    """Return the error of a part that ended its worker again and again."""
-    return EngineError(
-        f"a part of the work ended its process {attempts} times, perhaps for want of memory.",
-        "Use fewer workers, or a machine with more memory.",
-    )
+class Deaths:
+    """Tells parts that end their workers from workers that somebody ends.
+
+    Nobody says which part a worker died of, and other parts run beside it. Those finish; a part that always ends its worker is
+    left over, and then no part is finished between two deaths.
+    """
+
+    def __init__(self) -> None:
+        self.finished = 0
+        self._finished_before = -1
+        self._fruitless = 0
+
+    def note(self, finished: int) -> None:
+        """Note that a worker died when so many parts were finished; give up where deaths follow each other."""
+        self._fruitless = 1 if finished > self._finished_before else self._fruitless + 1
+        self._finished_before = finished
+        if self._fruitless >= MAX_ATTEMPTS:
+            raise EngineError(
+                f"a part of the work ended its process {MAX_ATTEMPTS} times, perhaps for want of memory.",
+                "Use fewer workers, or a machine with more memory.",
+            )
 
 
 @dataclass
@@ -49,7 +64,11 @@ class _Waiting(Generic[Item, Result]):
 
     item: Item
     future: Future[Result]
-    attempts: int = 1
+
+    @property
+    def finished(self) -> bool:
+        """Whether its result is here."""
+        return self.future.done() and not self.future.cancelled() and self.future.exception() is None
 
 
 class Processes(SharingEngine):
@@ -69,13 +88,14 @@ class Processes(SharingEngine):
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Apply a function to each item, in order; at most 2 * workers items are under way."""
         waiting: deque[_Waiting[Item, Result]] = deque()
+        deaths = Deaths()
         try:
             for item in items:
                 waiting.append(_Waiting(item, self._submit(function, item)))
                 if len(waiting) >= 2 * self.workers:
-                    yield self._result(function, waiting)
+                    yield self._result(function, waiting, deaths)
             while waiting:
-                yield self._result(function, waiting)
+                yield self._result(function, waiting, deaths)
         finally:
             for one in waiting:
                 one.future.cancel()
@@ -95,18 +115,18 @@ class Processes(SharingEngine):
             failed.set_exception(error)
             return failed
 
-    def _result(self, function: Callable[[Item], Result], waiting: deque[_Waiting[Item, Result]]) -> Result:
+    def _result(self, function: Callable[[Item], Result], waiting: deque[_Waiting[Item, Result]], deaths: Deaths) -> Result:
         while True:
             try:
                 result = waiting[0].future.result()
             except BrokenProcessPool:
-                if waiting[0].attempts >= MAX_ATTEMPTS:
-                    raise given_up() from None
                 self._end(wait=False)
+                deaths.note(deaths.finished + sum(one.finished for one in waiting))
                 for one in waiting:  # the pool does not say which item ended it: every unfinished one is run again
-                    if not (one.future.done() and one.future.exception() is None):
-                        one.future, one.attempts = self._submit(function, one.item), one.attempts + 1
+                    if not one.finished:
+                        one.future = self._submit(function, one.item)
                 continue
+            deaths.finished += 1
             waiting.popleft()
             return result
 
