@@ -24,7 +24,8 @@ from murmurate.ingest.files import SourceFile
 from murmurate.ingest.formats import parquet
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.packed import Blocks, Packed
-from murmurate.ingest.points import PointChecker
+from murmurate.ingest.points import Batch, PointChecker
+from murmurate.ingest.read import rows_as_points
 from murmurate.ingest.runs import Runs, settle, starts_of
 
 MAX_GROUP_POINTS = 4
@@ -155,8 +156,10 @@ def _settle_piece(options: ReadOptions, folder: Path, piece: Piece) -> Settled |
     try:
         for batch in parquet.batches(piece.file, options, faults, groups=piece.groups, first_row=piece.first_row):
             report.rows += batch.frame.height
+            if rows_as_points(batch, options, faults, report) is not batch:
+                return None  # rows of whole trips
             frame = checker.take(batch)
-            if frame is None or faults:
+            if frame is None or faults or not _plain_times(checker, batch):
                 return None
             if frame.height:
                 parts.append(Runs.of(frame))
@@ -180,6 +183,11 @@ def _settle_piece(options: ReadOptions, folder: Path, piece: Piece) -> Settled |
         middle=_written(runs.slice(int(at[1]), int(at[-2])), folder, report) if len(names) > 2 else None,
         report=report,
     )
+
+
+def _plain_times(checker: PointChecker, batch: Batch) -> bool:
+    """Return whether times need no guess of how they are written, which could differ from piece to piece."""
+    return "datetime" not in checker.found or isinstance(batch.frame[checker.found["datetime"]].dtype, pl.Datetime)
 
 
 def _written(runs: Runs, folder: Path, report: ReadReport) -> Written:
