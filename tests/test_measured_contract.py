@@ -51,6 +51,8 @@ def promised(name: str, unit: str, city: Any, **more: Any) -> Any:
     options: dict[str, Any] = {"epsilon": EPSILON, **more}
     if joint:
         options |= {"unit": unit, "delta": 1e-6}
+    elif name == "road_counts":
+        options |= {"unit": unit}
     elif name != "plausible":
         options |= {"unit": unit, "max_trips": MAX_TRIPS[unit]}
     return replace(made, **options)

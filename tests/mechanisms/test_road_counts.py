@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from asked import exact_sums, privacy_used
-from murmurate.asking import STEPS, Budget, Contributions, Table
+from murmurate.asking import STEPS, Answer, Budget, Contributions, Table
 from murmurate.asking.bounding import units_of_trips
 from murmurate.asking.clipping import clipped_sums, dense
 from murmurate.asking.rounds import fitted, part_of
@@ -48,7 +48,7 @@ def counts(**changes):
 # -- the promise -------------------------------------------------------------------------------------------------------
 
 
-EVERY = ("links", "blocks", "hours", "size", "speeds", "paces", "turns", "od")
+EVERY = ("links", "blocks", "day", "hours", "size", "speeds", "paces", "turns", "od")
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
@@ -79,7 +79,8 @@ def test_one_unit_uses_no_more_than_the_budget(noise, unit, bounds, cars):
     mechanism = counts(noise=noise, unit=unit, od=True, speeds=True, turns=True, **bounds)
     of_trip = units_of_trips(cars, Unit(name=unit))
     whole = exact_sums(mechanism, cars)
-    assert set(whole) == set(EVERY) - ({"blocks"} if unit == "user" else set())
+    measured = {"units"} if noise == "gaussian" and unit != "trip" else set()
+    assert set(whole) == set(EVERY) - ({"blocks"} if unit == "user" else set()) | measured
     used = []
     for gone in (0, 7, int(of_trip.max())):
         rest = exact_sums(mechanism, cars.take_trips(np.flatnonzero(of_trip != gone)))
@@ -99,7 +100,9 @@ def test_sums_do_not_depend_on_the_number_of_parts(unit, parts, cars):
 
 
 def test_unit_drives_are_compact_and_in_the_order_of_units(cars):
-    asked = counts(unit="user_day").ask({}, None)
+    mechanism = counts(unit="user_day")
+    first = mechanism.ask({}, None).tables[0]
+    asked = mechanism.ask({"units": Answer(np.full(first.n_bins, 5.0), 1.0)}, None)
     part = part_of(cars, Unit(name="user_day"), b"")
     drives = asked.prepare(part)
     assert drives.link.itemsize + drives.hour.itemsize + drives.slowness.itemsize + drives.follows.itemsize == 8
@@ -230,19 +233,20 @@ def test_profiles_show_what_rises_above_the_noise():
     mix = np.linspace(0, 1, 32)[:, None]
     truth = mix * morning / morning.sum() + (1 - mix) * evening / evening.sum()
     hours = 20_000 * truth + generator.normal(0, 300.0, truth.shape)
-    estimate = estimate_profiles(hours, 300.0)
+    day = Answer(hours.sum(axis=0), 300.0)
+    estimate = estimate_profiles(hours, 300.0, day)
     raw = hours / hours.sum(axis=1, keepdims=True)
     assert np.abs(estimate - truth).mean() < 0.6 * np.abs(raw - truth).mean()
-    drowned = estimate_profiles(20_000 * truth + generator.normal(0, 1e5, truth.shape), 1e5)
+    drowned = estimate_profiles(20_000 * truth + generator.normal(0, 1e5, truth.shape), 1e5, day)
     assert np.ptp(drowned, axis=0).max() < 1e-9  # nobody differs from the city where noise is all there is
-    assert np.allclose(estimate_profiles(np.zeros((4, 24)), 1.0), 1 / 24)
+    assert np.allclose(estimate_profiles(np.zeros((4, 24)), 1.0, Answer(np.zeros(24), 1.0)), 1 / 24)
     city = 20_000 * (morning + evening)[None, :]
     noisy = city + generator.normal(0, 5_000.0, city.shape)
-    shape, estimate = city / city.sum(), estimate_profiles(noisy, 5_000.0)
+    shape, estimate = city / city.sum(), estimate_profiles(noisy, 5_000.0, Answer(noisy[0], 5_000.0))
     assert (
         np.abs(estimate - shape).sum() < np.abs(noisy / noisy.sum() - shape).sum()
     )  # hours are smoothed over their neighbours
-    assert np.abs(estimate_profiles(city, 1.0) - shape).max() < 1e-4
+    assert np.abs(estimate_profiles(city, 1.0, Answer(city[0], 1.0)) - shape).max() < 1e-4
 
 
 def test_zones_halve_the_traffic():
@@ -257,7 +261,9 @@ def test_zones_halve_the_traffic():
     [
         ({"unit": "household"}, "unit"), ({"noise": "uniform"}, "noise"), ({"delta": 0.0}, "delta"), ({"clip": -1.0}, "clip"),
         ({"zones": 12}, "power of two"), ({"threshold_sigmas": 0}, "threshold_sigmas"), ({"speeds": "yes"}, "speeds"),
-        ({"max_trips": 3}, "unit='trip'"), ({"space": "road"}, "road network"), ({"protect_links": -1}, "protect_links"),
+        ({"max_trips": 3}, "unit='trip'"), ({"clip": 0.0}, "clip"), ({"clip": float("inf")}, "clip"),
+        ({"people": 100, "delta": 0.01}, "1 over the number of people"), ({"people": 0}, "people"), ({"trips": 0}, "trips"),
+        ({"space": "road"}, "road network"), ({"protect_links": -1}, "protect_links"),
     ],
 )  # fmt: skip
 def test_senseless_parameters_are_refused(changes, says):
@@ -302,3 +308,40 @@ def test_day_and_night_stand_apart_where_single_hours_drown_in_noise():
     nothing = np.ptp(_smooth_day(900 * generator.standard_normal(24), 900.0))
     assert nothing < 1500, "noise alone shows next to no hours"
     assert np.allclose(_smooth_day(true, 1e-6), true)
+
+
+def test_hours_of_persons_keep_the_morning_peak():
+    """The city's hours are counted by themselves; summed over zones, their noise left one broad hump around noon."""
+    hours = np.arange(24)
+    city = 0.3 + np.exp(-(((hours - 8) / 2) ** 2)) + 0.5 * np.exp(-(((hours - 17) / 2) ** 2))
+    groups = 100_000 * np.outer(np.full(64, 1 / 64), city / city.sum())
+    generator = np.random.default_rng(3)
+    peaks, summed = [], []
+    for _ in range(20):
+        noisy = groups + generator.normal(0, 1_000.0, groups.shape)
+        day = Answer(groups.sum(axis=0) + generator.normal(0, 1_200.0, 24), 1_200.0)
+        peaks.append(estimate_profiles(noisy, 1_000.0, day)[0].argmax())
+        summed.append(estimate_profiles(noisy, 1_000.0, Answer(noisy.sum(axis=0), 8_000.0))[0].argmax())
+    assert np.isin(peaks, (7, 8, 9)).all()
+    assert not np.isin(summed, (7, 8, 9)).all(), "the sum of all zones would not tell the peak"
+
+
+@pytest.mark.parametrize("unit", ["trip", "user_day", "user"])
+def test_a_release_that_would_be_empty_is_refused_before_anything_is_charged(unit):
+    needed = counts(unit=unit)._least_trips
+    assert f"{needed:,.0f}" in counts(unit=unit).expected_error()
+    with pytest.raises(ParameterError, match="would be empty"):
+        counts(unit=unit, trips=max(1, int(needed / 3)))
+    assert counts(unit=unit, trips=int(needed) + 1).trips
+
+
+def test_bounds_of_persons_follow_from_noisy_links_per_unit():
+    mechanism = counts(unit="user", epsilon=50.0)
+    table = mechanism.ask({}, None).tables[0]
+    assert table.name == "units" and not table.joint
+    few, many = (np.zeros(table.n_bins), np.zeros(table.n_bins))
+    few[10], many[20] = 100.0, 100.0
+    small, large = (mechanism._bounds({"units": Answer(noisy, 1.0)}) for noisy in (few, many))
+    assert small.clip < large.clip and small.links < large.links
+    asked = mechanism.ask({"units": Answer(few, 1.0)}, None)
+    assert {one.name for one in asked.tables if not one.joint} == {"size"}

@@ -19,9 +19,9 @@ SHARE = 0.01
 """Its share of the budget. The clip barely matters between the .05 and .8 quantile of the norms (San Francisco, built-in city),
 so a rough median is enough."""
 
-EDGES = np.unique(np.round(2.0 ** (np.arange(25) / 2)).astype(np.int64))
-"""Largest number of trips of each bin: 1, 2, 3, 4, 6, 8, 11, 16, ..., each about 1.4 times the one before. The last bin, 4096,
-holds units with more trips too."""
+EDGES = np.unique(np.round(2.0 ** (np.arange(33) / 2)).astype(np.int64))
+"""Largest number of trips (or links driven) of each bin: 1, 2, 3, 4, 6, 8, 11, 16, ..., each about 1.4 times the one before.
+The last bin, 65,536, holds units with more too."""
 
 CLEAR_SDS = 2.5
 """Noisy counts of units below this many standard deviations count as none in quantiles: an empty bin passes in 1 of 160 tables.

@@ -32,6 +32,21 @@ def share(name: str, value: float, *, closed: bool = False) -> None:
         raise ParameterError(f"{name} must lie between 0 and 1; got {value!r}.")
 
 
+def delta_for(delta: float, people: int | None) -> None:
+    """Refuse a delta that is not below 1 over the declared number of people: it could publish one of them outright.
+
+    The rule for choosing one: at most 1 over ten times the number of people.
+    """
+    if people is None:
+        return
+    whole("people", people)
+    if delta >= 1 / people:
+        raise ParameterError(
+            f"delta must be well below 1 over the number of people; got delta={delta:g} for {people:,} people.",
+            f"Give delta={1 / (10 * people):.0e} or less. Nothing was charged.",
+        )
+
+
 def one_of(name: str, value: object, known: Iterable[str]) -> None:
     """Refuse a word that is not known, and name the nearest one."""
     words = list(known)

@@ -11,7 +11,7 @@ from murmurate.asking import Budget, Facts, Round
 from murmurate.asking.table import Answers
 from murmurate.asking.units import COLLISION_POWER
 from murmurate.core.guarantee import DP, Unit
-from murmurate.core.parameters import positive, share, whole
+from murmurate.core.parameters import delta_for, positive, share, whole
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.flock.counting import scaled
 from murmurate.mechanisms.flock.fitting import fit
@@ -63,6 +63,8 @@ class Flock:
     clip: float | None = None
     """For persons and person-days with `delta` above 0: what all trips of one may add to a table, as an L2 norm in trips. None
     takes it from a noisy table of the trips per unit."""
+    people: int | None = None
+    """Rough number of people in the data, if it is public: a `delta` that is not below 1 over it is refused."""
     n_out: int | None = None
     """Trips to release; None releases the noisy count of what was read."""
     hours: int = 24
@@ -83,6 +85,7 @@ class Flock:
             raise ParameterError(f"delta must be far below 1 over the number of units; got {self.delta!r}.")
         check_unit(self.unit, self.max_trips, optional=self.delta > 0)
         check_clip(self.clip, joint=self.joint)
+        delta_for(self.delta, self.people)
         if self.n_out is not None:
             whole("n_out", self.n_out)
         positive("max_speed_kmh", self.max_speed_kmh)

@@ -68,7 +68,8 @@ def assemble(
     zone = zones_of_links(network, totals.count, n_zones)
     group = zone * HEADINGS + network.heading
     hours = answers["hours"].noisy.reshape(-1, 24)
-    profiles = estimate_profiles(hours, answers["hours"].deviation)
+    day = answers["day"]
+    profiles = estimate_profiles(hours, answers["hours"].deviation, day)
     share, relative = estimate_hours(totals, answers.get("blocks"), profiles, group)
     size = max(float(answers["size"].noisy[0]), 0.0)
     # where noise could have made the whole sum, nothing is known about the share the clip has kept
@@ -77,7 +78,7 @@ def assemble(
     # what all links of an hour share: the noise of the total and of the city's profile
     common = np.hypot(
         answers["size"].deviation / max(size, 1.0),
-        answers["hours"].deviation * np.sqrt(len(hours)) / max(float(hours.sum()) / 24, 1.0),
+        day.deviation / max(float(day.noisy.sum()) / 24, 1.0),
     )
     change = float(np.hypot(max(relative, MIN_RELATIVE_CHANGE), min(common, 1.0)))
     own = min(OWN_SIGMAS, threshold_sigmas or SIGMAS) * remaining

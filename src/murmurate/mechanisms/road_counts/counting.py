@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from murmurate.asking import STEPS, Contributions, Part
 from murmurate.asking.clipping import INSIDE
 from murmurate.asking.table import once
+from murmurate.asking.units import count_units
 from murmurate.core.space import Integers
 from murmurate.mechanisms.road_counts.protected import Zones, trimmed
 from murmurate.mechanisms.road_counts.settings import BLOCK_HOURS, N_CLASSES, Bounds
@@ -79,13 +80,21 @@ def _slowness(seconds: NDArray[np.float64], free_s: NDArray[np.float64]) -> NDAr
     return np.trunc((ratio / MAX_SLOWNESS - 0.5) * STEPS).astype(np.int16)
 
 
+def count_unit_sizes(drives: UnitDrives) -> dict[str, Contributions]:
+    """Let each unit add one to the number of units that drove as many links."""
+    units = drives.unit_offsets
+    return {"units": count_units(np.repeat(np.arange(len(units) - 1), np.diff(units)))}
+
+
 @dataclass(frozen=True, eq=False)
 class CountLinks:
-    """Contributes to the first round: links, blocks, size, speeds, paces and turns."""
+    """Contributes to the round of links: links, blocks, day, size, speeds, paces and turns."""
 
     road_class: NDArray[np.int8]
     bounds: Bounds
     tables: frozenset[str]
+    joint: bool
+    """Whether a unit is clipped over all tables together, so that none is scaled by itself here."""
     turns: tuple[Integers, Integers]
     """(offsets, links): the links that may follow link k are links[offsets[k]:offsets[k + 1]]."""
 
@@ -98,13 +107,15 @@ class CountLinks:
         each = np.arange(len(units) - 1)
         rows = {
             "links": Contributions(unit, bins, count * STEPS),
+            "day": _counted(units, drives.hour.astype(np.int32), 24),
             "size": Contributions(each, np.zeros_like(each), np.diff(units) * STEPS),
         }
+        clip, hours = (np.inf, np.inf) if self.joint else (self.bounds.clip, self.bounds.hours)
         if "speeds" in self.tables:
-            rows["speeds"] = Contributions(*_scaled(unit, bins, count, total, self.bounds.clip, squared, 0))
+            rows["speeds"] = Contributions(*_scaled(unit, bins, count, total, clip, squared, 0))
             key = (self.road_class[drives.link].astype(np.int32) - 1) * 24 + drives.hour
             found = _tally(units, key, drives.slowness, N_CLASSES * 24)
-            rows["paces"] = Contributions(*_scaled(*found, self.bounds.hours, squared, N_CLASSES * 24))
+            rows["paces"] = Contributions(*_scaled(*found, hours, squared, N_CLASSES * 24))
         if "blocks" in self.tables:
             key = (drives.hour // BLOCK_HOURS).astype(np.int32) * np.int32(n) + drives.link
             rows["blocks"] = _counted(units, key, n * (24 // BLOCK_HOURS))
@@ -115,7 +126,7 @@ class CountLinks:
 
 @dataclass(frozen=True, eq=False)
 class CountZones:
-    """Contributes to the second round: links driven by zone, heading and hour, and trips by zone of origin and destination."""
+    """Contributes to the round of zones: links driven by zone, heading and hour; trips by zone of origin and destination."""
 
     group: Integers
     """[link] zone and heading."""

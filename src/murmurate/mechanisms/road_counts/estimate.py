@@ -62,13 +62,14 @@ def estimate_totals(links: Answer, blocks: Answer | None, network: RoadNetwork) 
     return Totals(field.level, field, combined, float(both.sum()), ratio)
 
 
-def estimate_profiles(hours: Floats, deviation: float) -> Floats:
+def estimate_profiles(hours: Floats, deviation: float, day: Answer) -> Floats:
     """Estimate [group, hour], the share of each hour in a group's traffic: a few daily patterns, mixed by group.
 
-    What groups have in common is the city's profile. Of the rest, patterns that noise alone would show are left out and the
+    What groups have in common is the city's profile, which is counted by itself (`day`), because in the sum of all groups
+    the noise of each would add up. Of the rest, patterns that noise alone would show are left out and the
     others are shrunk by what noise adds to them (the shrinkage of singular values that is best for white noise).
     """
-    city = nonnegative(_smooth_day(hours.sum(axis=0), deviation * np.sqrt(len(hours))))
+    city = nonnegative(_smooth_day(day.noisy, day.deviation))
     traffic = nonnegative(hours.sum(axis=1))
     if city.sum() <= 0:
         return np.full(hours.shape, 1 / 24)

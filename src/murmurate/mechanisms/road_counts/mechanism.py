@@ -11,14 +11,24 @@ import numpy as np
 
 from murmurate.asking import Budget, Facts, Round, Table
 from murmurate.asking.table import Answers
+from murmurate.asking.units import SHARE as UNITS_SHARE
+from murmurate.asking.units import TripsPerUnit, units_table
 from murmurate.core.guarantee import DP, Unit
-from murmurate.core.parameters import one_of, positive, share, whole
+from murmurate.core.parameters import delta_for, one_of, positive, share, whole
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.road_counts.assemble import SIGMAS, assemble, traffic_of
 from murmurate.mechanisms.road_counts.corridors import successions
-from murmurate.mechanisms.road_counts.counting import CountLinks, CountZones, MatchDrives
+from murmurate.mechanisms.road_counts.counting import CountLinks, CountZones, MatchDrives, count_unit_sizes
 from murmurate.mechanisms.road_counts.protected import public_zones
-from murmurate.mechanisms.road_counts.settings import N_BLOCKS, N_CLASSES, N_ZONES, Bounds, bounds_of, shares_of
+from murmurate.mechanisms.road_counts.settings import (
+    N_BLOCKS,
+    N_CLASSES,
+    N_ZONES,
+    TYPICAL_LINKS,
+    Bounds,
+    bounds_of,
+    shares_of,
+)
 from murmurate.mechanisms.road_counts.zones import HEADINGS, zones_of_links
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
@@ -26,6 +36,17 @@ from murmurate.spaces.road.route_table import prepare
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
+
+COUNTED_QUANTILE = 0.9
+"""Persons and person-days add up to twice this quantile of the links per unit to the total that counts are rescaled to: more
+adds noise, less leaves driving out (4 % of the built-in city's at the quantile itself)."""
+
+LINKS_PER_TRIP = 20
+"""Links that a trip drives in a city, for expected errors; trips of the built-in city have 24, taxis 40."""
+
+LEAST_MEAN_SDS = 0.1
+"""Smallest mean count of a link, in standard deviations of its noise, at which main roads are published. Built-in city of 300
+and 3,000 people, persons and person-days, epsilon .025 to 1: at .11 and more some 200 links were published, at .09 none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +76,11 @@ class RoadCounts:
     space: RoadNetwork
     """The public road network whose links are counted."""
     delta: float = 1e-6
-    """Should stay below one over ten times the number of units; that number being private, you choose it."""
+    """At most 1 over ten times the number of people."""
+    people: int | None = None
+    """Rough number of people in the data, if it is public: a `delta` that is not below 1 over it is refused."""
+    trips: int | None = None
+    """Rough number of trips in the data, if it is public: a release that would be empty is refused before it is charged."""
     unit: Literal["trip", "user_day", "user"] = "user_day"
     """Whose presence is protected."""
     max_trips: int | None = None
@@ -86,7 +111,8 @@ class RoadCounts:
         one_of("unit", self.unit, ("trip", "user_day", "user"))
         one_of("noise", self.noise, ("gaussian", "laplace"))
         share("delta", self.delta, closed=self.noise == "laplace")
-        for name in ("max_trips", "max_links"):
+        delta_for(self.delta if self.noise == "gaussian" else 0.0, self.people)
+        for name in ("max_trips", "max_links", "trips"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name))
         if self.max_trips is not None and self.unit == "trip":
@@ -105,6 +131,21 @@ class RoadCounts:
                 raise ParameterError(f"{name} must be true or false; got {getattr(self, name)!r}.")
         if not isinstance(self.space, RoadNetwork):
             raise ParameterError(f"space must be a road network, road:FILE; got {type(self.space).__name__}.")
+        self._refuse_empty()
+
+    def _refuse_empty(self) -> None:
+        """Refuse settings under which the declared number of trips would show no link; reads public numbers alone."""
+        if self.trips is not None and self.trips < self._least_trips / 2:
+            raise ParameterError(
+                f"the release would be empty: about {self._least_trips:,.0f} trips are needed to show the main roads of these "
+                f"{self.space.n_links:,} links, and {self.trips:,} were declared. Nothing was charged.",
+                "Give a larger epsilon, a smaller network (main roads, or a smaller area), more days, or a finer unit.",
+            )
+
+    @property
+    def _least_trips(self) -> float:
+        """Return the trips from which on main roads are published, as far as public parameters tell."""
+        return LEAST_MEAN_SDS * self._link_deviation * self.space.n_links / LINKS_PER_TRIP
 
     # -- the promise -----------------------------------------------------------------------------------------------
 
@@ -116,19 +157,36 @@ class RoadCounts:
     def _shares(self) -> Mapping[str, float]:
         """Return the share of the budget of every table that is made."""
         extras = [*(("speeds", "paces") if self._made(self.speeds) else ()), *(("turns",) if self._made(self.turns) else ())]
-        return shares_of(self.unit, (*extras, *(("od",) if self.od else ())))
+        left = 1 - UNITS_SHARE if self._measures_units else 1.0
+        return shares_of(self.unit, (*extras, *(("od",) if self.od else ())), total=left)
+
+    @property
+    def _joint(self) -> bool:
+        """Return whether a unit is clipped over all tables of a round together, which Gaussian noise allows."""
+        return self.noise == "gaussian"
+
+    @property
+    def _measures_units(self) -> bool:
+        """Return whether bounds follow from noisy numbers of links per unit: they do for persons and person-days."""
+        return self._joint and self.unit != "trip"
 
     def _made(self, asked: bool | None) -> bool:
         return self.unit != "user" if asked is None else asked
 
-    @cached_property
-    def _bounds(self) -> Bounds:
-        return bounds_of(self.unit, self.noise, self.clip, self.max_links)
+    def _bounds(self, answers: Answers) -> Bounds:
+        """Return the bounds of what a unit adds, from public parameters and, where there are some, noisy links per unit."""
+        typical = None
+        if self._measures_units:
+            typical = TYPICAL_LINKS[self.unit]
+            if "units" in answers:
+                per_unit = TripsPerUnit(answers["units"])
+                typical = per_unit.quantile(0.5), 2 * per_unit.quantile(COUNTED_QUANTILE)
+        return bounds_of(self.unit, self.noise, self.clip, self.max_links, typical)
 
     @property
     def _link_deviation(self) -> float:
-        """Return the standard deviation of the noise of a link's count, in trips."""
-        return self.budget().deviation(self._shares["links"], self._bounds.clip)
+        """Return the standard deviation of the noise of a link's count, in trips, as far as public parameters tell."""
+        return self.budget().deviation(self._shares["links"], self._bounds({}).clip)
 
     @property
     def threshold(self) -> float:
@@ -150,8 +208,11 @@ class RoadCounts:
 
     def statement(self) -> tuple[str, ...]:
         """Say what is and is not protected."""
-        clip, deviation = self._bounds.clip, self._link_deviation
+        bounds, deviation = self._bounds({}), self._link_deviation
         norm = "root of the sum of squares" if self.noise == "gaussian" else "sum"
+        about = "about " if self._measures_units else ""
+        clipped = " The tables of a round were clipped together, so that one weight holds for all that a unit drove."
+        clipped = clipped if self._joint else ""
         cut = (
             f"Both ends of every trip were cut back to where it leaves a public zone that holds {self.protect_links} links."
             if self.protect_links
@@ -159,18 +220,18 @@ class RoadCounts:
         )
         more = "" if self.threshold_sigmas else ", and more where chance would pass that too often"
         sentences = [
-            f"The links that {Unit(name=self.unit).words()} drove count for at most {clip:g} together ({norm}); more is "
-            "scaled down.",
+            f"The links that {Unit(name=self.unit).words()} drove count for at most {about}{bounds.clip:.3g} together "
+            f"({norm}); more is scaled down.{clipped}",
             cut,
-            f"Noise with a standard deviation of {deviation:,.4g} trips was added to the count of every link of the public "
-            "network, driven or not; zones by heading and hour and the other tables have noise of their own.",
+            f"Noise with a standard deviation of {about}{deviation:,.4g} trips was added to the count of every link of the "
+            "public network, driven or not; zones by heading and hour and the other tables have noise of their own.",
             f"Links whose estimated count is below {self.threshold_sigmas or SIGMAS:g} times the standard error that remains "
             f"after smoothing were left out{more}. Without smoothing these would be {self.threshold:,.4g} trips before "
             "rescaling; network.json holds the threshold. A link that is missing need not be empty.",
             "Counts were smoothed along streets, at junctions and towards what roads of their class carry nearby, made "
             "non-negative and made to add up over hours; this uses noisy tables alone.",
-            f"Counts were rescaled by a noisy total of links driven, at most {self._bounds.links:,} of each unit, so that they "
-            "stand for all trips; low and high bound what noise and the sharing of profiles leave open, 19 times in 20.",
+            f"Counts were rescaled by a noisy total of links driven, at most {about}{bounds.links:,} of each unit, so that "
+            "they stand for all trips; low and high bound what noise and the sharing of profiles leave open, 19 times in 20.",
         ]
         if self._made(self.speeds):
             sentences.append(
@@ -188,16 +249,23 @@ class RoadCounts:
         deviation = self._link_deviation
         return (
             f"The count of each link is off by about {deviation:,.4g} trips (more where trips had to be scaled down to the "
-            f"clip of {self._bounds.clip:g}); links below {self.threshold:,.4g} trips may be left out."
+            f"clip of {self._bounds({}).clip:.3g}); links below {self.threshold:,.4g} trips may be left out, and with fewer "
+            f"than about {self._least_trips:,.0f} trips hardly any link is published."
         )
 
     # -- what it measures ------------------------------------------------------------------------------------------
 
     def ask(self, answers: Answers, facts: Facts) -> Round | None:
-        """Ask for counts of links; then, in zones made from their noisy counts, for hours; None when done."""
+        """Ask for counts of links; then, in zones made from their noisy counts, for hours; None when done.
+
+        For persons and person-days the numbers of links per unit come first: the bounds follow from them.
+        """
+        if self._measures_units and "units" not in answers:
+            prepare(self.space)
+            return Round(tables=(units_table(),), prepare=self._prepare, contribute=count_unit_sizes, keep="drives")
         if "links" not in answers:
             prepare(self.space)  # public; once here, so that processes find the routes on disk
-            return self._links_round()
+            return self._links_round(answers)
         return self._zones_round(answers) if "hours" not in answers else None
 
     def model(self, answers: Answers, facts: Facts, rng: Randomness) -> LinkFlows:
@@ -213,25 +281,35 @@ class RoadCounts:
         zones = public_zones(self.space, links=self.protect_links) if self.protect_links else None
         return MatchDrives(self.space, zones)
 
-    def _links_round(self) -> Round:
+    def _links_round(self, answers: Answers) -> Round:
         n = self.space.n_links
         into, out = successions(self.space)
-        bins = {"links": n, "blocks": N_BLOCKS * n, "size": 1, "speeds": n, "paces": 2 * N_CLASSES * 24, "turns": len(out)}
+        bins = {
+            "links": n,
+            "blocks": N_BLOCKS * n,
+            "day": 24,
+            "size": 1,
+            "speeds": n,
+            "paces": 2 * N_CLASSES * 24,
+            "turns": len(out),
+        }
         names = frozenset(bins) & frozenset(self._shares)
         onward = np.searchsorted(into, np.arange(n + 1)).astype(np.int64), out
-        count = CountLinks(self.space.road_class, self._bounds, names, onward)
-        return Round(tables=self._tables(bins), prepare=self._prepare, contribute=count, keep="drives")
+        count = CountLinks(self.space.road_class, self._bounds(answers), names, self._joint, onward)
+        return Round(tables=self._tables(bins, answers), prepare=self._prepare, contribute=count, keep="drives")
 
     def _zones_round(self, answers: Answers) -> Round:
         zone = zones_of_links(self.space, traffic_of(answers, self.space).count, self._n_zones)
         groups = self._n_zones * HEADINGS
         count = CountZones(zone * HEADINGS + self.space.heading, groups, zone, self._n_zones, self.od)
-        tables = self._tables({"hours": groups * 24, "od": self._n_zones**2})
+        tables = self._tables({"hours": groups * 24, "od": self._n_zones**2}, answers)
         return Round(tables=tables, prepare=self._prepare, contribute=count, keep="drives")
 
-    def _tables(self, bins: Mapping[str, int]) -> tuple[Table, ...]:
+    def _tables(self, bins: Mapping[str, int], answers: Answers) -> tuple[Table, ...]:
         """Return those of these tables that are made."""
-        shares, limits = self._shares, self._bounds.limits()
+        shares, limits = self._shares, self._bounds(answers).limits()
         return tuple(
-            Table(name=name, n_bins=n, share=shares[name], limit=limits[name]) for name, n in bins.items() if name in shares
+            Table(name=name, n_bins=n, share=shares[name], limit=limits[name], joint=self._joint and name != "size")
+            for name, n in bins.items()
+            if name in shares
         )

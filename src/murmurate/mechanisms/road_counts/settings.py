@@ -22,28 +22,28 @@ N_CLASSES = 5
 N_ZONES = {"trip": 16, "user_day": 4, "user": 1}
 """Zones with hourly profiles of their own, one for each of four headings: few where the noise of each is large."""
 
-WEIGHTS = {"links": 50, "blocks": 10, "hours": 22, "size": 2, "speeds": 5, "paces": 2, "turns": 10, "od": 10}
+WEIGHTS = {"links": 50, "blocks": 10, "day": 6, "hours": 16, "size": 2, "speeds": 5, "paces": 2, "turns": 10, "od": 10}
 """Relative budget of each table for units trip and user_day, before scaling to sum to one over the tables that are made.
 Chosen on the first ten days of the San Francisco taxis and on the built-in city."""
 
-USER_WEIGHTS = {"links": 74, "blocks": 0, "hours": 18, "size": 8, "speeds": 5, "paces": 2, "turns": 5, "od": 10}
+USER_WEIGHTS = {"links": 76, "blocks": 0, "day": 8, "hours": 12, "size": 4, "speeds": 5, "paces": 2, "turns": 5, "od": 10}
 """The same for unit user; 0: the table is not made. The noise of a whole person hides single links by block, so that the
 links' own counts get that budget."""
 
-ALWAYS = ("links", "blocks", "hours", "size")
+ALWAYS = ("links", "blocks", "day", "hours", "size")
 """Tables that every release needs, if their weight is not 0."""
 
 
-def shares_of(unit: str, extras: tuple[str, ...]) -> Mapping[str, float]:
-    """Return the share of the budget of every table that is made; the shares add up to one.
+def shares_of(unit: str, extras: tuple[str, ...], *, total: float = 1.0) -> Mapping[str, float]:
+    """Return the share of the budget of every table that is made; the shares add up to `total`.
 
     >>> shares_of("user", ())
-    {'links': 0.74, 'hours': 0.18, 'size': 0.08}
+    {'links': 0.76, 'day': 0.08, 'hours': 0.12, 'size': 0.04}
     """
     weights = USER_WEIGHTS if unit == "user" else WEIGHTS
     names = tuple(name for name in (*ALWAYS, *extras) if weights[name])
-    total = sum(weights[name] for name in names)
-    return {name: weights[name] / total for name in names}
+    all_weights = sum(weights[name] for name in names)
+    return {name: total * weights[name] / all_weights for name in names}
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class Bounds:
     """Of links driven, of links by block and of turns, in trips."""
     hours: float
     """Of links driven by zone, heading and hour."""
+    day: float
+    """Of links driven by hour, anywhere."""
     links: int
     """Links driven in all, for the total that counts are rescaled to."""
     trips: float
@@ -68,6 +70,7 @@ class Bounds:
             "blocks": self.clip,
             "turns": self.clip,
             "hours": self.hours,
+            "day": self.day,
             "size": float(self.links),
             "speeds": self.clip / 2,
             "paces": self.hours * both,
@@ -75,20 +78,36 @@ class Bounds:
         }
 
 
-def bounds_of(unit: str, kind: Kind, clip: float | None, max_links: int | None) -> Bounds:
-    """Return the bounds of a unit; a `clip` or `max_links` of one's own changes the others with it."""
-    default, wider, links, trips = _GAUSSIAN[unit] if kind == "gaussian" else _LAPLACE[unit]
-    clip = default if clip is None else float(clip)
-    return Bounds(clip, clip * wider, links if max_links is None else max_links, trips, kind)
+def bounds_of(unit: str, kind: Kind, clip: float | None, max_links: int | None, typical: tuple[int, int] | None) -> Bounds:
+    """Return the bounds of a unit; a `clip` or `max_links` of one's own changes the others with it.
+
+    `typical` holds the median of the links driven per unit and a high quantile, where they are known from noisy counts.
+    """
+    if typical is not None:
+        median, most = typical
+        default, hours, day = (float(median) ** power for power in NORM_POWERS)
+        links, trips = most, TRIPS[unit]
+    else:
+        default, wider, links, trips = _TRIP if kind == "gaussian" else _LAPLACE[unit]
+        hours = day = default * wider
+    scale = 1.0 if clip is None else float(clip) / default
+    return Bounds(default * scale, hours * scale, day * scale, links if max_links is None else max_links, trips, kind)
 
 
-_GAUSSIAN: dict[str, tuple[float, float, int, float]] = {
-    "trip": (14.0, 3.0, 150, 1.0),
-    "user_day": (20.0, 5.0, 2_500, 5.0),
-    "user": (100.0, 12.0, 40_000, 25.0),
-}
-"""By unit: clip in L2, bound of zones by hour relative to it, links in all, trips. A trip of 40 links has norm 6.3, one of 196
-has 14: long trips on motorways must not be scaled down, or the busiest roads would be counted too low."""
+NORM_POWERS = (0.52, 0.77, 0.84)
+"""Norms of what a unit drove, as powers of the number of links: by link, by zone, heading and hour, and by hour. A trip by link
+has .5 and persons .6, because they drive the same roads again; measured on the built-in city."""
+
+TYPICAL_LINKS = {"user_day": (80, 160), "user": (600, 1_200)}
+"""Median and high quantile of the links a unit drives where nothing is measured yet: four trips a day and thirty in all, of
+twenty links each. For expected errors only."""
+
+TRIPS = {"user_day": 5.0, "user": 25.0}
+"""Norm of trips by origin and destination zone, by unit."""
+
+_TRIP = (14.0, 3.0, 150, 1.0)
+"""Of a trip: clip in L2, bound by hour relative to it, links in all, trips. A trip of 40 links has norm 6.3, one of 196 has 14:
+long trips on motorways must not be scaled down, or the busiest roads would be counted too low."""
 
 _LAPLACE: dict[str, tuple[float, float, int, float]] = {
     "trip": (50.0, 1.0, 150, 1.0),
