@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from murmurate.core.space import Places
+from murmurate.core.space import Places, Space
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, VerifyError
 from murmurate.metrics import Comparable
 from murmurate.releases.folder import Release
 from murmurate.releases.kind import Kind
 from murmurate.spaces.grid import Grid
-from murmurate.spaces.zone_flows import ZoneFlows
+from murmurate.spaces.zone_flows import PLACES, ZoneFlows
+from murmurate.spaces.zones import Zones
+
+if TYPE_CHECKING:
+    from murmurate.releases.manifest import Manifest
 
 
 class Flows(Kind):
@@ -36,6 +41,13 @@ class Flows(Kind):
         if not isinstance(places, Places):
             raise VerifyError(f"{release.folder} holds flows, but its manifest names no zones.")
         return ZoneFlows.read(release.folder, places)
+
+    def space(self, folder: Path, manifest: Manifest) -> Space | None:
+        """Return the places: grids and hexagons from the parameters, zones and stops from the folder."""
+        spec = str(manifest.parameters.get("space", ""))
+        if spec.startswith(("zones:", "stops:")) and (folder / PLACES).is_file():
+            return Zones.read(folder / PLACES)
+        return super().space(folder, manifest)
 
     def compare(
         self, released: Any, original: Trips, *, grid: Grid | None = None, pairing: ArrayLike | None = None, seed: int = 0

@@ -1,4 +1,4 @@
-"""Public geography: planes, grids, road networks."""
+"""Public geography: planes, grids, hexagons, zones, stops, road networks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ __all__ = ["Grid", "Plane", "parse"]
 FORMS = {
     "plane": "plane:LAT,LNG",
     "grid": "grid:SOUTH,WEST,NORTH,EAST:CELL_M",
+    "hex": "hex:RESOLUTION@SOUTH,WEST,NORTH,EAST",
+    "zones": "zones:FILE",
+    "stops": "stops:FILE",
     "road": "road:FILE",
 }
 """Forms of `--space` by kind, as error messages show them."""
@@ -32,6 +35,10 @@ def parse(spec: str) -> Space:
     one_of("space", kind, FORMS)
     if kind == "road":
         return _roads(rest)
+    if kind in ("zones", "stops"):
+        return _places(kind, rest)
+    if kind == "hex":
+        return _hexes(spec, rest)
     parts = [_numbers(spec, kind, part) for part in rest.split(":")]
     sizes = [len(part) for part in parts]
     if kind == "grid" and sizes == [4, 1]:
@@ -63,6 +70,35 @@ def _roads(words: str) -> Space:
         raise ParameterError(
             f"{name} is another network than the one meant: its content hash is {found.fingerprint[:HASH_DIGITS]}, not "
             f"{digits}. Give the file the release was made with."
+        )
+    return found
+
+
+def _hexes(spec: str, words: str) -> Space:
+    from murmurate.spaces.hexes import Hexes
+
+    resolution, found, box = words.partition("@")
+    sides = _numbers(spec, "hex", box) if found else []
+    if len(sides) != 4 or not resolution.strip().isdigit():
+        raise ParameterError(f"expected {FORMS['hex']}; got {spec!r}.")
+    return Hexes(int(resolution), *sides)
+
+
+def _places(kind: str, words: str) -> Space:
+    """Read zones or stops of a file; `NAME#HASH`, as specs have it, must be those very places."""
+    from pathlib import Path
+
+    from murmurate.spaces.stops import Stops
+    from murmurate.spaces.zones import HASH_DIGITS, Zones
+
+    name, hashed, digits = words.rpartition("#")
+    if not hashed or len(digits) != HASH_DIGITS or Path(words).is_file():
+        name, digits = words, ""
+    found = (Zones if kind == "zones" else Stops).read(name)
+    if digits and found.fingerprint[:HASH_DIGITS] != digits:
+        raise ParameterError(
+            f"{name} holds other {kind} than those meant: its content hash is {found.fingerprint[:HASH_DIGITS]}, not {digits}. "
+            "Give the file the release was made with."
         )
     return found
 

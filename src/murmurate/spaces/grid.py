@@ -54,7 +54,7 @@ class Grid:
     cell_m: float
 
     def __post_init__(self) -> None:
-        _check_box(self.south, self.west, self.north, self.east)
+        check_box(self.south, self.west, self.north, self.east)
         positive("cell_m", self.cell_m, at_most=40_000_000)
         if self.cell_m < SMALLEST_CELL_M:
             raise ParameterError(f"cell_m is in metres, and at least {SMALLEST_CELL_M:g}; got {self.cell_m!r}.")
@@ -264,7 +264,8 @@ def neighbour_offsets(reach: int) -> tuple[Integers, Integers]:
     return np.repeat(steps, len(steps)), np.tile(steps, len(steps))
 
 
-def _check_box(south: float, west: float, north: float, east: float) -> None:
+def check_box(south: float, west: float, north: float, east: float) -> None:
+    """Refuse a box that is empty, lies outside the degrees there are, or crosses the 180th meridian."""
     for name, value in (("south", south), ("west", west), ("north", north), ("east", east)):
         limit = 90 if name in ("south", "north") else 180
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
