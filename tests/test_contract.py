@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
 
 import murmurate as mm
@@ -72,7 +73,10 @@ def leaking_files(folder: Path) -> list[str]:
 
 def unpacked(path: Path) -> bytes:
     if path.suffix == ".parquet":
-        return pl.read_parquet(path).select(pl.all().cast(pl.String)).write_csv().encode()
+        frame = pl.read_parquet(path)
+        packed = [frame[name].to_list() for name, kind in frame.schema.items() if kind == pl.Binary]  # geometries
+        text = frame.select((~cs.binary()).cast(pl.String)).write_csv().encode()
+        return text + b"".join(value for values in packed for value in values)
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as arrays:
             return b"".join(array.tobytes() for array in arrays.values())
@@ -212,7 +216,7 @@ def test_originals_do_not_leave(name, make, city, tmp_path):
     assert leaking_files(folder) == []
     path = folder / "data.parquet"
     if path.exists():
-        assert set(pl.read_parquet_schema(path)) <= {"uid", "tid", *mechanisms.mechanism_class(name).emits}
+        assert set(pl.read_parquet_schema(path)) <= {"uid", "tid", "geometry", *mechanisms.mechanism_class(name).emits}
 
 
 @every_mechanism
@@ -283,7 +287,7 @@ def test_a_talkative_statement_is_caught(city, other_city_trips, tmp_path):
 def test_carried_columns_are_dropped_whatever_a_mechanism_returns(city, tmp_path):
     private = city.trips.with_columns({"secret": ["x"] * city.trips.n_points})
     folder = release(Leaky(), private, tmp_path / "out").folder
-    assert pl.read_parquet(folder / "data.parquet").columns == ["uid", "tid", "lat", "lng"]
+    assert pl.read_parquet(folder / "data.parquet").columns == ["uid", "tid", "lat", "lng", "geometry"]
 
 
 @dataclass(frozen=True)

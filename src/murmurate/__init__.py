@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from murmurate.mechanisms.plausible import dummies as dummies
     from murmurate.mechanisms.road_counts import RoadCounts as RoadCounts
     from murmurate.releases.folder import Release as Release
+    from murmurate.releases.opening import open as open
     from murmurate.spaces.grid import Grid as Grid
     from murmurate.spaces.plane import Plane as Plane
     from murmurate.spaces.road import RoadNetwork as RoadNetwork
@@ -66,6 +67,7 @@ else:  # hidden from type checkers: a module `__getattr__` would make every miss
         "Ledger": "murmurate.core.ledger",
         "Trips": "murmurate.core.trips",
         "Release": "murmurate.releases.folder",
+        "open": "murmurate.releases.opening",
         "Score": "murmurate.core.score",
         "Unit": "murmurate.core.guarantee",
         "DP": "murmurate.core.guarantee",

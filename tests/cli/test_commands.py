@@ -64,7 +64,7 @@ def test_a_stranger_with_a_csv_gets_a_release(folder):
     done = run(folder, "release", "geoind", "--in", "trips.csv", "--out", "out", *SETTINGS, "--limit", "0.2")
     assert done.returncode == 0, done.stderr
     frame = pl.read_parquet(folder / "out" / "data.parquet")
-    assert frame.columns == ["uid", "tid", "datetime", "lat", "lng"] and frame.height == 6
+    assert frame.columns == ["uid", "tid", "datetime", "lat", "lng", "geometry"] and frame.height == 6
     assert {path.name for path in (folder / "out").iterdir()} == {"data.parquet", "manifest.json", "statement.md"}
     assert "e^" in done.stdout and "state" in done.stdout
     assert run(folder, "verify", "out", "--ledger", folder / "state" / "ledger.sqlite").returncode == 0

@@ -35,7 +35,9 @@ def written(tmp_path, parts, **options):
     path = tmp_path / "data.parquet"
     options.setdefault("rng", noise.seeded(7))
     write_trips(parts, path, emits=("datetime", "lat", "lng"), **options)
-    return pl.read_parquet(path)
+    frame = pl.read_parquet(path)
+    assert set(frame.columns) - {"geometry"} <= {"uid", "tid", "datetime", "lat", "lng"}
+    return frame.drop("geometry")
 
 
 def test_only_what_a_mechanism_emits_leaves(tmp_path):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 from murmurate.core.events import Approximate, Event, Pure, event_from_json, event_to_json
 from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.core.score import number
+from murmurate.core.views import view
 from murmurate.errors import ParameterError
 
 UnitName = Literal["point", "trip", "user_day", "user"]
@@ -71,6 +72,9 @@ class DP:
             bare = Approximate(epsilon=self.epsilon, delta=self.delta) if self.delta else Pure(epsilon=self.epsilon)
             object.__setattr__(self, "events", (bare,))
 
+    def _repr_html_(self) -> str:
+        return str(view("guarantee.html", self))
+
     def words(self) -> str:
         """Return the promise as a data officer would say it."""
         delta = f", except with probability {self.delta:.3g}," if self.delta else ""
@@ -99,6 +103,9 @@ class GeoInd:
         positive("epsilon_per_m", self.epsilon_per_m)
         if self.point_epsilon_per_m is not None:
             positive("point_epsilon_per_m", self.point_epsilon_per_m, at_most=self.epsilon_per_m)
+
+    def _repr_html_(self) -> str:
+        return str(view("guarantee.html", self))
 
     def words(self) -> str:
         """Return the promise as a data officer would say it."""
@@ -130,6 +137,9 @@ class PlausibleDeniability:
     def __post_init__(self) -> None:
         whole("k", self.k)
 
+    def _repr_html_(self) -> str:
+        return str(view("guarantee.html", self))
+
     def words(self) -> str:
         """Return the promise as a data officer would say it."""
         return (
@@ -152,6 +162,9 @@ class KAnonymity:
         whole("k", self.k, at_least=2)
         positive("radius_m", self.radius_m)
 
+    def _repr_html_(self) -> str:
+        return str(view("guarantee.html", self))
+
     def words(self) -> str:
         """Return the promise as a data officer would say it."""
         return (
@@ -172,6 +185,9 @@ class NoGuarantee:
     def __post_init__(self) -> None:
         if not self.why.strip():
             raise ParameterError("NoGuarantee needs its reason: say why nothing is promised.")
+
+    def _repr_html_(self) -> str:
+        return str(view("guarantee.html", self))
 
     def words(self) -> str:
         """Return the absence of a promise as a data officer would say it."""

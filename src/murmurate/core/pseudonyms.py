@@ -7,6 +7,7 @@ person stand apart unless `link` says otherwise.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from murmurate.core.mechanism import Rng
 from murmurate.core.parameters import one_of
 from murmurate.core.shuffle import Shuffle, Words
-from murmurate.core.space import Integers
+from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 
@@ -41,6 +42,13 @@ ARROW: dict[str, pa.DataType] = {
     "link": pa.int64(),
 }
 """Column types of released trips in Parquet."""
+
+GEO = {
+    "version": "1.1.0",
+    "primary_column": "geometry",
+    "columns": {"geometry": {"encoding": "WKB", "geometry_types": ["Point"]}},
+}
+"""Metadata that make the file GeoParquet, so that maps open it at once; without a system it is in degrees (OGC:CRS84)."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +163,7 @@ def _write_as_drawn(parts: Iterable[Trips], path: Path, emits: tuple[str, ...], 
 
 
 def _writer(path: Path, columns: list[str]) -> pq.ParquetWriter:
-    return pq.ParquetWriter(
+    writer = pq.ParquetWriter(
         path,
         _schema(columns),
         # decimal degrees fill every bit of a float, so compressing them costs time and saves nothing
@@ -164,11 +172,19 @@ def _writer(path: Path, columns: list[str]) -> pq.ParquetWriter:
         write_statistics=False,
         store_schema=False,
     )
+    if _has_points(columns):
+        writer.add_key_value_metadata({"geo": json.dumps(GEO)})
+    return writer
 
 
 def _schema(columns: list[str]) -> pa.Schema:
     text = pa.dictionary(pa.int32(), pa.string())
-    return pa.schema([("uid", text), ("tid", text), *((name, ARROW[name]) for name in columns)])
+    fields = [("uid", text), ("tid", text), *((name, ARROW[name]) for name in columns)]
+    return pa.schema([*fields, ("geometry", pa.binary())] if _has_points(columns) else fields)
+
+
+def _has_points(columns: list[str]) -> bool:
+    return "lat" in columns and "lng" in columns
 
 
 def _write_group(
@@ -181,6 +197,8 @@ def _write_group(
     """Write one row group: names of trips as codes, and the columns of their points."""
     arrays = [pa.DictionaryArray.from_arrays(_numbers(np.repeat(codes, sizes), pa.int32()), names) for codes, names in encoded]
     arrays += [_numbers(column, ARROW[name]) for name, column in zip(columns, values, strict=True)]
+    if _has_points(columns):
+        arrays.append(_points(values[columns.index("lat")], values[columns.index("lng")]))
     writer.write_table(pa.Table.from_arrays(arrays, schema=_schema(columns)))
 
 
@@ -194,6 +212,14 @@ def _encoded_text(names: pl.Series) -> tuple[NDArray[np.int32], pa.StringArray]:
     """Return the same for names kept as they are."""
     distinct, codes = np.unique(names.to_numpy(), return_inverse=True)
     return codes.astype(np.int32), pa.array(distinct.tolist(), pa.string())
+
+
+def _points(lat: Floats, lng: Floats) -> pa.Array:
+    """Return points as well-known binary: byte order, kind 1, longitude, latitude."""
+    wkb = np.empty(len(lat), dtype=[("order", "u1"), ("kind", "<u4"), ("lng", "<f8"), ("lat", "<f8")])
+    wkb["order"], wkb["kind"], wkb["lng"], wkb["lat"] = 1, 1, lng, lat
+    ends = np.arange(len(lat) + 1, dtype=np.int32) * np.int32(wkb.itemsize)
+    return pa.Array.from_buffers(pa.binary(), len(lat), [None, pa.py_buffer(ends), pa.py_buffer(wkb)])
 
 
 def _numbers(values: NDArray[Any], kind: pa.DataType) -> pa.Array:

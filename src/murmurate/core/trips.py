@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers, Space
+from murmurate.core.views import view
 from murmurate.errors import Fault, InputError, ParameterError
 
 ORDER = ("uid", "tid", "datetime", "weekday", "hour", "lat", "lng", "cell", "link")
@@ -119,6 +120,38 @@ class Trips:
     def identity(self) -> Identity:
         """Fingerprint and people; computed on the custodian's side, before any release."""
         return self.source or Identity(_fingerprint(self.table), tuple(self.user_ids.cast(pl.String).to_list()))
+
+    # -- for people and other tools ---------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Return how many trips there are."""
+        return self.n_trips
+
+    def __bool__(self) -> bool:
+        return True  # trips without a row are trips all the same, and not nothing
+
+    def head(self, n: int = 5) -> pl.DataFrame:
+        """Return the first rows."""
+        return self.table.head(n)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the table: one row a point."""
+        return self.table
+
+    def to_pandas(self) -> Any:
+        """Return a pandas frame, one row a point (needs the extra `geo`)."""
+        return view("trips.to_pandas", self)
+
+    def to_geopandas(self) -> Any:
+        """Return a geopandas frame of points in EPSG:4326 (needs the extra `geo`)."""
+        return view("trips.to_geopandas", self)
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the trips on a map; `base` is a base map (`murmurate.report.base_file.read_base`)."""
+        return view("trips.plot", self, **options)
+
+    def _repr_html_(self) -> str:
+        return str(view("trips.html", self))
 
     # -- arrays for kernels ----------------------------------------------------------------------------------------
 

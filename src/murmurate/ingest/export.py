@@ -46,7 +46,8 @@ def to_skmob(trips: Trips) -> Any:
 def to_trackintel(trips: Trips) -> Any:
     """Return positionfixes as trackintel has them: user_id, tracked_at, geom in EPSG:4326; the trip stays as trip_id."""
     names = {"uid": "user_id", "tid": "trip_id", "datetime": "tracked_at"}
-    fixes = _geopandas(trips).rename(columns=names).rename_geometry("geom")
+    _need_columns(trips, "datetime")
+    fixes = to_geopandas(trips).rename(columns=names).rename_geometry("geom")
     fixes.index.name = "id"
     return fixes
 
@@ -54,14 +55,16 @@ def to_trackintel(trips: Trips) -> Any:
 def to_movingpandas(trips: Trips) -> Any:
     """Return a MovingPandas TrajectoryCollection; a trajectory is a trip, its object the person."""
     movingpandas = _need("movingpandas")
-    points = _geopandas(trips)
+    _need_columns(trips, "datetime")
+    points = to_geopandas(trips)
     points["traj_id"] = points["uid"].astype(str) + "/" + points["tid"].astype(str)
     points["datetime"] = points["datetime"].dt.tz_localize(None)
     return movingpandas.TrajectoryCollection(points, traj_id_col="traj_id", obj_id_col="uid", t="datetime")
 
 
-def _geopandas(trips: Trips) -> Any:
-    _need_columns(trips, "datetime", "lat", "lng")
+def to_geopandas(trips: Trips) -> Any:
+    """Return a geopandas frame of points in EPSG:4326, with the canonical columns."""
+    _need_columns(trips, "lat", "lng")
     geopandas = _need("geopandas")
     frame = to_pandas(trips)
     places = geopandas.points_from_xy(frame.pop("lng"), frame.pop("lat"))

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import polars as pl
 from numpy.typing import ArrayLike
 
 from murmurate.attacks import NAMES
 from murmurate.core import progress
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
+from murmurate.core.views import view
 from murmurate.engine import Engine, engine
 from murmurate.errors import Fault, InputError, ParameterError
 from murmurate.metrics import METRICS, measure
 from murmurate.metrics.comparison import NotMeasurable
 from murmurate.releases.kind import Kind
 from murmurate.spaces.grid import Grid
+
+FRAME: dict[str, type[pl.DataType]] = {
+    "name": pl.String,
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
+    "better": pl.String,
+    "chance": pl.Float64,
+    "unit": pl.String,
+    "family": pl.String,
+    "n": pl.Int64,
+    "note": pl.String,
+}
+"""Columns of `Evaluation.to_frame` and their types."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,13 @@ class Evaluation:
             if score.name == name:
                 return score
         raise KeyError(name)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row a score: name, value, low, high, better, chance, unit, family, n, note."""
+        return pl.DataFrame([asdict(score) for score in self.scores], schema=FRAME)
+
+    def _repr_html_(self) -> str:
+        return str(view("evaluation.html", self))
 
     def to_json(self) -> dict[str, Any]:
         """Return `{"scores": [...], "skipped": [...], ...}` in plain values."""

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from murmurate.core.guarantee import DP, GeoInd, Guarantee, NoGuarantee, short_promise
 from murmurate.core.score import Score, number
+from murmurate.core.views import view
 from murmurate.judging.attack_words import attack_label, attack_sentence
 from murmurate.judging.scoring import Evaluation
 from murmurate.judging.uses import CARE_TIMES, GOOD_TIMES, Use, uses_of
@@ -82,6 +83,9 @@ class Verdict:
     def paragraph(self) -> str:
         """Return the verdict as one paragraph."""
         return " ".join(self.sentences)
+
+    def _repr_html_(self) -> str:
+        return str(view("verdict.html", self))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""

@@ -16,6 +16,7 @@ from murmurate.errors import ParameterError
 from murmurate.papers.dp_ani.ends import moved_ends
 from murmurate.papers.dp_ani.ranges import adaptive_radii, fixed_radii, links_within, radii_of
 from murmurate.papers.dp_ani.rejoin import rejoined
+from murmurate.spaces import parse_specs
 from murmurate.spaces.drives import Drives, drives_of_matching
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork, match
@@ -90,6 +91,7 @@ class DPANI:
     """Hours of every date apart, instead of hours of the day."""
 
     def __post_init__(self) -> None:
+        parse_specs(self)
         positive("epsilon", self.epsilon)
         one_of("variant", self.variant, ("as_published", "own"))
         if self.variant == "own":

@@ -15,7 +15,7 @@ from murmurate.core.parameters import one_of, positive, whole
 from murmurate.core.space import Floats, Integers, Space
 from murmurate.core.trips import Trips
 from murmurate.errors import GuaranteeRefused, InputError, ParameterError
-from murmurate.spaces import Plane
+from murmurate.spaces import Plane, parse_specs
 
 MICRO = 1e6
 """Microdegrees of a degree."""
@@ -72,6 +72,7 @@ class GeoIndTerms:
     """A public road network whose nearest road every report is moved to, free as well."""
 
     def _check_terms(self) -> None:
+        parse_specs(self)
         positive("epsilon", self.epsilon)
         positive("radius_m", self.radius_m, at_most=20_000_000)
         whole("max_points", self.max_points, at_most=10**9)

@@ -15,6 +15,7 @@ from murmurate.core.parameters import whole
 from murmurate.core.space import Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
+from murmurate.spaces import parse_specs
 from murmurate.spaces.drives import Drives, drives_of
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
@@ -52,6 +53,7 @@ class ODSuccessive:
     """Hours of every date apart, instead of hours of the day."""
 
     def __post_init__(self) -> None:
+        parse_specs(self)
         whole("k", self.k, at_least=2)
         if not isinstance(self.by_day, bool):
             raise ParameterError(f"by_day must be true or false; got {self.by_day!r}.")

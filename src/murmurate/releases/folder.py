@@ -13,10 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from murmurate import __version__
 from murmurate.core.expansion import read_table
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
+from murmurate.core.views import view
 from murmurate.errors import OutputError, VerifyError
 from murmurate.releases import kind_of
 from murmurate.releases.kind import Kind
@@ -40,7 +43,8 @@ class Release:
         path = self.folder / DATA
         if not path.is_file():
             raise VerifyError(f"{self.folder} holds a release of kind {self.manifest.kind!r}, which has no trips.")
-        return Trips(read_table(path), self.space, self.manifest.time_zone)
+        table = read_table(path).drop("geometry", strict=False)  # the same places again, for maps
+        return Trips(table, self.space, self.manifest.time_zone)
 
     @property
     def kind(self) -> Kind:
@@ -51,6 +55,37 @@ class Release:
     def data(self) -> Any:
         """What the folder holds, as its kind reads it: `Trips`, `LinkFlows`, ..."""
         return self.kind.read(self)
+
+    def __len__(self) -> int:
+        """Return how many trips it holds; 0 where it holds no single trips."""
+        return self.kind.n_trips(self.data)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def head(self, n: int = 5) -> pl.DataFrame:
+        """Return the first rows of its table."""
+        return self.to_polars().head(n)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return its main table: points of trips, or counts of links."""
+        table: pl.DataFrame = self.data.table
+        return table
+
+    def to_pandas(self) -> Any:
+        """Return its main table as a pandas frame (needs the extra `geo`)."""
+        return self.trips.to_pandas() if self.kind.identifiers else self.to_polars().to_pandas()
+
+    def to_geopandas(self) -> Any:
+        """Return the released points as a geopandas frame (needs the extra `geo`)."""
+        return self.trips.to_geopandas()
+
+    def plot(self, **options: Any) -> Any:
+        """Draw what it holds, from the release alone; `base` is a base map (`murmurate.report.base_file.read_base`)."""
+        return view("release.plot", self, **options)
+
+    def _repr_html_(self) -> str:
+        return str(view("release.html", self))
 
 
 @contextmanager

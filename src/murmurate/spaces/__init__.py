@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from murmurate.core.parameters import one_of
 from murmurate.core.space import Space
 from murmurate.errors import InputError, ParameterError
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.plane import Plane
 
-__all__ = ["Grid", "Plane", "parse"]
+__all__ = ["Grid", "Plane", "parse", "parse_specs"]
 
 FORMS = {
     "plane": "plane:LAT,LNG",
@@ -47,6 +49,14 @@ def parse(spec: str) -> Space:
     if kind == "plane" and sizes in ([2], [2, 1]):
         return Plane(*parts[0], *(parts[1] if len(parts) > 1 else []))
     raise ParameterError(f"expected {FORMS[kind]}; got {spec!r}.")
+
+
+def parse_specs(mechanism: Any) -> None:
+    """Replace specs by the spaces they describe in the fields `space` and `roads` of a frozen mechanism under construction."""
+    for name in ("space", "roads"):
+        value = getattr(mechanism, name, None)
+        if isinstance(value, str):
+            object.__setattr__(mechanism, name, parse(value))
 
 
 def _roads(words: str) -> Space:

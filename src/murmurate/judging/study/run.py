@@ -14,6 +14,7 @@ import murmurate
 from murmurate import engine
 from murmurate.core import progress
 from murmurate.core.ledger import Ledger
+from murmurate.core.views import view
 from murmurate.judging.study.cell import Outcome, run_cell
 from murmurate.judging.study.datasets import Absent, Dataset, load
 from murmurate.judging.study.grid import Cell, expand
@@ -37,6 +38,9 @@ class StudyResult:
     """Datasets, metrics and attacks that could not be taken, each with its reason."""
     failed: Mapping[str, str] = field(default_factory=dict)
     """Cells that a mechanism or an input refused; they are tried again by the next run."""
+
+    def _repr_html_(self) -> str:
+        return str(view("study.html", self))
 
 
 def study(

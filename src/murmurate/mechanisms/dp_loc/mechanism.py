@@ -19,6 +19,7 @@ from murmurate.mechanisms.dp_loc.moves_counts import counted_moves
 from murmurate.mechanisms.dp_loc.settings import VARIANTS, Settings, variant_of
 from murmurate.mechanisms.dp_loc.tables import BY_CELL, BY_ZONE, MOVE_SHARES, ReadTrips, Tables, shares_of
 from murmurate.papers import require_jax
+from murmurate.spaces import parse_specs
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.frames import check_hours_and_day, check_unit
 from murmurate.synthesis.moves import Neighbourhood, reach_of
@@ -96,6 +97,7 @@ class DPLoc:
     """The fictional day that released times carry."""
 
     def __post_init__(self) -> None:
+        parse_specs(self)
         positive("epsilon", self.epsilon, at_most=100)
         share("delta", self.delta)
         check_unit(self.unit, self.max_trips)

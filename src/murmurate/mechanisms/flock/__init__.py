@@ -19,6 +19,7 @@ from murmurate.mechanisms.flock.model import FlockModel, read_model
 from murmurate.mechanisms.flock.road_model import fit_on_roads, read_road_model
 from murmurate.mechanisms.flock.roads import grid_over
 from murmurate.mechanisms.flock.rounds import REFERENCE_SHARE, NoiseLevel, Plan, min_trips
+from murmurate.spaces import parse_specs
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
 from murmurate.synthesis.frames import TYPICAL_TRIPS, check_clip, check_hours_and_day, check_unit
@@ -79,6 +80,7 @@ class Flock:
     """Fictional day of released times."""
 
     def __post_init__(self) -> None:
+        parse_specs(self)
         positive("epsilon", self.epsilon, at_most=100)
         share("delta", self.delta, closed=True)
         if self.delta >= 0.5:

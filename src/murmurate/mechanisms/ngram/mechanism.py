@@ -16,6 +16,7 @@ from murmurate.errors import ParameterError
 from murmurate.mechanisms.ngram.counting import CountLevel, ReadSequences
 from murmurate.mechanisms.ngram.model import NGramModel, load_model
 from murmurate.mechanisms.ngram.tree import Growth
+from murmurate.spaces import parse_specs
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.frames import check_unit
 
@@ -60,6 +61,7 @@ class NGram:
     """Seconds of a time slot; the most frequent cell of each is visited."""
 
     def __post_init__(self) -> None:
+        parse_specs(self)
         positive("epsilon", self.epsilon, at_most=100)
         check_unit(self.unit, self.max_trips)
         if self.n_out is not None:

@@ -27,6 +27,7 @@ from murmurate.mechanisms.plausible.words import (
     STATEMENTS,
 )
 from murmurate.profiles.days import STEPS, daily_traces
+from murmurate.spaces import parse_specs
 from murmurate.spaces.grid import Grid
 
 Variant = Literal["own", "own-seeded", "own-tested", "as_published"]
@@ -116,6 +117,7 @@ class Plausible:
     """as_published: most fakes of one seed; many of them reveal the seed's cells by their absence."""
 
     def __post_init__(self) -> None:
+        parse_specs(self)
         one_of("variant", self.variant, VARIANTS)
         positive("epsilon", self.epsilon)
         whole("n_out", self.n_out, at_most=10_000_000)

@@ -30,6 +30,7 @@ from murmurate.mechanisms.road_counts.settings import (
     shares_of,
 )
 from murmurate.mechanisms.road_counts.zones import HEADINGS, zones_of_links
+from murmurate.spaces import parse_specs
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
 from murmurate.spaces.road.route_table import prepare
@@ -107,6 +108,7 @@ class RoadCounts:
     """Also trips by origin and destination zone."""
 
     def __post_init__(self) -> None:
+        parse_specs(self)
         positive("epsilon", self.epsilon)
         one_of("unit", self.unit, ("trip", "user_day", "user"))
         one_of("noise", self.noise, ("gaussian", "laplace"))
