@@ -400,3 +400,34 @@ def test_private_data_are_not_taken_for_public_ones(tmp_path, ledger):
         with pytest.raises(GuaranteeRefused, match="given as public"):
             mm.release(informed_by(private), own, ledger=ledger, out=tmp_path / "out")
     assert [line.n_charges for line in ledger.spent(ledger.populations()[0])] == before and not (tmp_path / "out").exists()
+
+
+def people_counts(**changes: Any) -> Any:
+    from murmurate.mechanisms.flock import Flock
+
+    grid = mm.Grid(60.0, 24.5, 60.5, 25.5, 1000)
+    return Flock(**{"epsilon": 1.0, "delta": 1e-6, "unit": "user", "space": grid, **changes})
+
+
+@pytest.mark.parametrize(
+    ("people", "read", "changes", "says"),
+    [
+        (1, {}, {}, "one identifier"),
+        (8, {"columns": {"uid": "ROW"}}, {}, "name no people"),
+        (8, {"columns": {"uid": "trip_id"}}, {"unit": "user_day"}, "name no people"),
+        (8, {"columns": {"uid": "fare", "tid": "fare"}}, {}, "name no people"),
+    ],
+)
+def test_a_promise_to_people_who_are_not_named_is_refused_and_nothing_is_spent(people, read, changes, says, tmp_path):
+    ledger = mm.Ledger(tmp_path / "ledger.sqlite")
+    private = trips(people)
+    identity = Identity(private.identity.fingerprint, private.identity.uids, made_with={"read": read})
+    with pytest.raises(InputError, match=says):
+        mm.release(people_counts(**changes), private.with_source(identity), ledger=ledger, out=tmp_path / "out")
+    assert ledger.populations() == [] and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("changes", [{"people": 100, "delta": 0.01}, {"clip": 0.0}, {"clip": float("inf")}, {"people": -1}])
+def test_senseless_bounds_are_refused_when_a_mechanism_is_made(changes):
+    with pytest.raises(ParameterError, match=r"clip|people"):
+        people_counts(**changes)

@@ -17,7 +17,7 @@ from typing import Any
 from murmurate import noise
 from murmurate.asking.rounds import is_measured
 from murmurate.asking.samples import samples
-from murmurate.core.guarantee import FINER, Guarantee, NoGuarantee
+from murmurate.core.guarantee import DP, FINER, Guarantee, NoGuarantee, Unit
 from murmurate.core.ledger import Ledger
 from murmurate.core.mechanism import Learner, Mechanism, Payload
 from murmurate.core.parameters import public_parameters, whole
@@ -30,6 +30,7 @@ from murmurate.custody.reading import Private, fitted_whole, measured_model, rea
 from murmurate.engine import Engine, Serial
 from murmurate.engine import engine as open_engine
 from murmurate.errors import InputError, LedgerError, ParameterError, UnknownPopulation
+from murmurate.ingest.columns import NAMES, ROW_NUMBER, plain
 from murmurate.releases.folder import DATA, Release, check_free, new_folder, open_release, seal
 from murmurate.releases.manifest import FILE, Manifest, hash_file
 from murmurate.releases.model import MODEL
@@ -242,6 +243,8 @@ def _checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
     link_word(link)
     is_measured(mechanism)  # building the budget refuses settings that cannot be used, such as a library that is missing
     guarantee = mechanism.guarantee()
+    if isinstance(guarantee, DP) and not mechanism.local:
+        _refuse_nobody(guarantee.unit, private)
     needs = mechanism.needs | ({"time"} if guarantee.unit.name == "user_day" or link == "day" else set())
     missing = needs - private.carries()
     if missing:
@@ -256,6 +259,27 @@ def _checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
             f"{wanted!r} with max_trips and max_points (the cost adds up over them), or use link='none'."
         )
     return guarantee
+
+
+def _refuse_nobody(unit: Unit, private: Private) -> None:
+    """Refuse a promise to persons or their days where identifiers do not name persons, or name a single one."""
+    if unit.name not in ("user", "user_day"):
+        return
+    columns = private.identity.made_with.get("read", {}).get("columns") or {}
+    uid = columns.get("uid")
+    trips = {plain(name) for names in NAMES["tid"] for name in names} | {plain(columns.get("tid") or ROW_NUMBER)}
+    if uid is not None and plain(uid) in trips | {plain(ROW_NUMBER)}:
+        raise InputError(
+            f"these data name no people: uid was read from {uid!r}, a column of trips, so a promise for the unit {unit.name} "
+            "would hold for single trips only. Nothing was charged.",
+            "Give the column that names people, or promise what the data allow: unit=trip.",
+        )
+    if unit.name == "user" and len(private.identity.uids) == 1:
+        raise InputError(
+            "all trips belong to one identifier, so the unit user spans the whole file and nothing could be released of it. "
+            "Nothing was charged.",
+            "Check which column names people, or use unit user_day or trip.",
+        )
 
 
 def _made_with(private: Private, declared: Sequence[str]) -> dict[str, Any]:
