@@ -18,7 +18,7 @@ LAYERS = [
     {"ingest", "demo", "profiles", "synthesis"},
     {"mechanisms", "metrics", "papers"},
     {"attacks"},
-    {"releases"},
+    {"releases", "exports"},
     {"custody"},
     {"judging"},
     {"report"},

@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from murmurate.cli import data, demo, dummies, judge, ledger, making
+from murmurate.cli import data, demo, dummies, exporting, judge, ledger, making
 
 app = typer.Typer(
     name="murmurate",
@@ -49,6 +49,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "fit": making.fit,
     "sample": making.sample,
     "verify": making.verify,
+    "export": exporting.export,
     "list": making.list_names,
     "evaluate": judge.evaluate,
     "attack": judge.attack,

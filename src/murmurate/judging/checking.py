@@ -7,6 +7,7 @@ from pathlib import Path
 from murmurate import __version__
 from murmurate.core.ledger import Ledger
 from murmurate.errors import LedgerError, MurmurateError, VerifyError
+from murmurate.exports import is_export, verify_export
 from murmurate.mechanisms import build
 from murmurate.releases import kind_of
 from murmurate.releases.folder import open_release
@@ -16,8 +17,11 @@ from murmurate.releases.manifest import FILE, Manifest, hash_file
 def verify(folder: str | Path, *, ledger: Ledger | None = None) -> dict[str, str]:
     """Check a release: hashes and schema, the guarantee against its parameters, the debit where a ledger is given.
 
-    `folder` is the release folder. The findings are returned in words, by what was checked; a fault is raised.
+    `folder` is the release folder, or an export, which is checked against the file beside it. The findings are returned in
+    words, by what was checked; a fault is raised.
     """
+    if is_export(folder):
+        return verify_export(folder)
     made = open_release(folder)
     manifest = made.manifest
     findings = {"files": f"{len(manifest.files)} match their hashes", "manifest": f"format {manifest.format}"}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
@@ -14,12 +15,10 @@ from murmurate.errors import InputError, VerifyError
 from murmurate.metrics import Comparable
 from murmurate.releases.folder import Release
 from murmurate.releases.kind import Kind
+from murmurate.releases.manifest import read_manifest
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.zone_flows import PLACES, ZoneFlows
 from murmurate.spaces.zones import Zones
-
-if TYPE_CHECKING:
-    from murmurate.releases.manifest import Manifest
 
 
 class Flows(Kind):
@@ -42,12 +41,12 @@ class Flows(Kind):
             raise VerifyError(f"{release.folder} holds flows, but its manifest names no zones.")
         return ZoneFlows.read(release.folder, places)
 
-    def space(self, folder: Path, manifest: Manifest) -> Space | None:
-        """Return the places: grids and hexagons from the parameters, zones and stops from the folder."""
-        spec = str(manifest.parameters.get("space", ""))
-        if spec.startswith(("zones:", "stops:")) and (folder / PLACES).is_file():
-            return Zones.read(folder / PLACES)
-        return super().space(folder, manifest)
+    def carried_space(self, folder: Path) -> Space | None:
+        """Return zones and stops, whose outlines lie in the folder; grids and hexagons follow from the parameters."""
+        kind, _, rest = str(read_manifest(folder).parameters.get("space", "")).partition(":")
+        if kind not in ("zones", "stops") or not (folder / PLACES).is_file():
+            return None
+        return replace(Zones.read(folder / PLACES), source=rest.rpartition("#")[0])
 
     def compare(
         self, released: Any, original: Trips, *, grid: Grid | None = None, pairing: ArrayLike | None = None, seed: int = 0

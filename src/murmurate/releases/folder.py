@@ -87,6 +87,12 @@ class Release:
     def _repr_html_(self) -> str:
         return str(view("release.html", self))
 
+    def export(self, *, format: str, out: str | Path) -> Path:
+        """Write it in another format (docs/exports.md), with what it promises in a file beside it; free."""
+        from murmurate.exports import export
+
+        return export(self, format=format, out=out)
+
 
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:

@@ -66,6 +66,11 @@ class ZoneFlows:
         for name, keys in KEYS.items():
             object.__setattr__(self, name, _canonical(name, getattr(self, name), {**keys, **FIGURE}))
 
+    @property
+    def table(self) -> pl.DataFrame:
+        """Return the main table: pairs of places."""
+        return self.od
+
     @cached_property
     def district(self) -> Integers:
         """Return the district of every zone."""

@@ -138,8 +138,8 @@ class Zones:
         return list(self.labels)
 
     def describe(self) -> str:
-        """Describe the zones in a sentence."""
-        return f"{self.n_cells:,} {self.kind} of {self.source} in {int(self.district.max()) + 1:,} districts."
+        """Describe the places in a sentence."""
+        return f"{self.n_cells:,} places of {self.source} in {int(self.district.max()) + 1:,} districts."
 
     @cached_property
     def _tree(self) -> Any:

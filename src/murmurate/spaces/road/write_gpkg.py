@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,9 +48,16 @@ def write_geopackage(network: RoadNetwork, file: Path, *, columns: pl.DataFrame 
     """Write both tables; an older file of the same name is replaced. It holds no time of writing."""
     import shapely
 
+    nodes = pl.DataFrame({"node": np.arange(network.n_nodes)})
+    points = shapely.points(network.node_lng, network.node_lat)
+    links = ("links", links_table(network, columns), link_lines(network), "LINESTRING")
+    write_layers(file, [links, ("nodes", nodes, points, "POINT")])
+
+
+def write_layers(file: Path, layers: Sequence[tuple[str, pl.DataFrame, Any, str]], *, notes: Sequence[str] = ()) -> None:
+    """Write tables of features (name, attributes, shapes, type) in degrees, and notes as a table of texts."""
     part = file.with_name(file.name + ".part")
     part.unlink(missing_ok=True)
-    nodes = pl.DataFrame({"node": np.arange(network.n_nodes)})
     database = sqlite3.connect(part)
     try:
         with database:
@@ -62,11 +69,23 @@ def write_geopackage(network: RoadNetwork, file: Path, *, columns: pl.DataFrame 
             ):
                 row = (name, number, owner, number, WGS84 if number > 0 else "undefined", None)
                 database.execute("INSERT INTO gpkg_spatial_ref_sys VALUES (?, ?, ?, ?, ?, ?)", row)
-            _features(database, "links", links_table(network, columns), link_lines(network), "LINESTRING")
-            _features(database, "nodes", nodes, shapely.points(network.node_lng, network.node_lat), "POINT")
+            for layer in layers:
+                _features(database, *layer)
+            if notes:
+                database.execute("CREATE TABLE promise (fid INTEGER PRIMARY KEY, sentence TEXT)")
+                database.executemany("INSERT INTO promise (sentence) VALUES (?)", [(note,) for note in notes])
+                database.execute(
+                    "INSERT INTO gpkg_contents (table_name, data_type, identifier, last_change) "
+                    "VALUES ('promise', 'attributes', 'promise', ?)",
+                    (LONG_AGO,),
+                )
     finally:
         database.close()
     part.replace(file)
+
+
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+"""Time of the last change that every file states, so that equal content gives equal files."""
 
 
 def _features(database: sqlite3.Connection, name: str, table: pl.DataFrame, shapes: Any, kind: str) -> None:
@@ -74,9 +93,8 @@ def _features(database: sqlite3.Connection, name: str, table: pl.DataFrame, shap
     import shapely
 
     bounds = [float(value) for value in shapely.total_bounds(shapes)]
-    long_ago = datetime(2000, 1, 1, tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")  # so that equal networks give equal files
     database.execute(
-        "INSERT INTO gpkg_contents VALUES (?, 'features', ?, '', ?, ?, ?, ?, ?, 4326)", (name, name, long_ago, *bounds)
+        "INSERT INTO gpkg_contents VALUES (?, 'features', ?, '', ?, ?, ?, ?, ?, 4326)", (name, name, LONG_AGO, *bounds)
     )
     database.execute("INSERT INTO gpkg_geometry_columns VALUES (?, 'geom', ?, 4326, 0, 0)", (name, kind))
     quoted = ['"{}"'.format(column.replace('"', '""')) for column in table.columns]

@@ -1,0 +1,231 @@
+"""Every export is opened by the library of those who use it, says what it promises, and is checked by verify."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+import xml.etree.ElementTree as ET
+import zipfile
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import murmurate as mm
+from murmurate import mechanisms, noise
+from murmurate.cli import app
+from murmurate.errors import MurmurateError, OutputError, ParameterError, VerifyError
+from murmurate.exports import FORMATS, sidecar_of, verify_export
+from murmurate.exports.tables import safe_csv
+from murmurate.mechanisms.od_counts import ODCounts
+from murmurate.releases.folder import open_release
+from murmurate.spaces.hexes import Hexes
+from murmurate.spaces.zone_flows import write_places
+from murmurate.spaces.zones import Zones
+
+
+@pytest.fixture(scope="module")
+def town():
+    return mm.demo.city(people=60, days=3, seed=2, interval_s=120)
+
+
+@pytest.fixture(scope="module")
+def released(town, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("releases")
+    write_places(town.grid(2000.0), folder / "zones.geojson")
+    ledger = mm.Ledger.in_memory()
+    plane = town.spaces()["plane"]
+    made = {
+        "flows": ODCounts(epsilon=20.0, space=town.grid(2000.0), max_error=0.5),
+        "hexes": ODCounts(epsilon=20.0, space=Hexes(7, *town.box), max_error=0.5),
+        "zones": ODCounts(epsilon=20.0, space=Zones.read(folder / "zones.geojson"), max_error=0.5),
+        "trips": mechanisms.example("geoind", town.spaces()),
+    }
+    return {
+        name: mm.release(mechanism, town.trips, ledger=ledger, out=folder / name, rng=noise.seeded(1))
+        for name, mechanism in made.items()
+    }
+
+
+CASES = [("flows", name) for name, found in FORMATS.items() if "flows" in found.reads] + [
+    ("trips", name) for name, found in FORMATS.items() if "trips" in found.reads
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_every_export_is_accompanied_and_verified(released, kind, name, tmp_path):
+    out = released[kind].export(format=name, out=tmp_path / "export")
+    about = json.loads(sidecar_of(out).read_text())
+    assert (
+        about["release_id"] == released[kind].manifest.release_id
+        and released[kind].manifest.guarantee.words() in about["promise"]
+    )
+    assert mm.verify(out)["mechanism"] == released[kind].manifest.mechanism and verify_export(
+        sidecar_of(out), release=released[kind]
+    )
+    with pytest.raises(VerifyError, match="another release"):
+        verify_export(out, release=released["hexes"])
+    again = released[kind].export(format=name, out=tmp_path / "again" / "export")
+    if name not in ("omx", "aequilibrae"):  # HDF5 states when it was written
+        assert json.loads(sidecar_of(again).read_text())["files"] == about["files"]
+    file = next(path for path in sorted([out, *out.rglob("*")]) if path.is_file())
+    file.write_bytes(file.read_bytes() + b" ")
+    with pytest.raises(VerifyError, match="was changed"):
+        mm.verify(out)
+    with pytest.raises(OutputError, match="exists"):
+        released[kind].export(format=name, out=out)
+
+
+def test_what_cannot_be_exported_is_refused(released, tmp_path):
+    with pytest.raises(ParameterError, match="a release of trips has no format omx; it has csv"):
+        released["trips"].export(format="omx", out=tmp_path / "x")
+    with pytest.raises(ParameterError, match="Did you mean 'geojson'"):
+        released["trips"].export(format="geojsn", out=tmp_path / "x")
+    with pytest.raises(VerifyError, match="not a release"):
+        mm.verify(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("name", "mapping"), [("omx", "zone"), ("aequilibrae", "taz")])
+def test_openmatrix_opens_matrices(released, name, mapping, tmp_path):
+    openmatrix = pytest.importorskip("openmatrix")
+    flows = released["flows"].data
+    out = released["flows"].export(format=name, out=tmp_path / "city.omx")
+    file = openmatrix.open_file(str(out))
+    try:
+        n = flows.places.n_cells
+        assert file.version() == b"0.2" and tuple(file.shape()) == (n, n)
+        assert {"day", "day_listed", "morning", "hour_08"} <= set(file.list_matrices()) and file.list_mappings() == [mapping]
+        assert file.mapping(mapping)[1] == 0
+        assert (
+            np.allclose(np.array(file["day"]), flows.matrix())
+            and np.array(file["day_listed"]).sum() == flows.pairs()["trips"].sum()
+        )
+    finally:
+        file.close()
+
+
+@pytest.mark.parametrize("kind", ["flows", "hexes", "zones"])
+def test_geopandas_opens_zones_and_flows(released, kind, tmp_path):
+    geopandas = pytest.importorskip("geopandas")
+    flows = released[kind].data
+    package = released[kind].export(format="gpkg", out=tmp_path / "city.gpkg")
+    folder = released[kind].export(format="geoparquet", out=tmp_path / "parquet")
+    text = released[kind].export(format="geojson", out=tmp_path / "geojson")
+    for frames in (
+        [geopandas.read_file(package, layer=layer) for layer in ("zones", "flows")],
+        [geopandas.read_parquet(folder / f"{layer}.parquet") for layer in ("zones", "flows")],
+        [geopandas.read_file(text / f"{layer}.geojson") for layer in ("zones", "flows")],
+    ):
+        zones, pairs = frames
+        assert (
+            zones.crs.is_geographic
+            and "WGS 84" in zones.crs.name
+            and len(zones) == flows.places.n_cells
+            and zones.geometry.is_valid.all()
+        )
+        assert len(pairs) == flows.pairs().height and int(pairs["trips"].sum()) == flows.pairs()["trips"].sum()
+    database = sqlite3.connect(package)
+    assert database.execute("SELECT count(*) FROM promise").fetchone()[0] > 3
+    database.close()
+
+
+def test_h3_knows_the_hexagons(released):
+    h3 = pytest.importorskip("h3")
+    names = released["hexes"].data.places.names()
+    assert all(h3.is_valid_cell(name) and h3.get_resolution(name) == 7 for name in names)
+
+
+def test_a_release_on_zones_needs_no_file_and_verifies(released):
+    again = mm.verify(released["zones"].folder)
+    assert again["guarantee"].startswith("follows from the parameters")
+    assert "zones.geojson" in released["zones"].manifest.parameters["space"]
+    assert open_release(released["zones"].folder).data.disagreements() == []
+
+
+def test_sumolib_opens_trips(released, tmp_path):
+    sumolib = pytest.importorskip("sumolib")
+    out = released["trips"].export(format="sumo", out=tmp_path / "city.trips.xml")
+    found = list(sumolib.xml.parse(str(out), "trip"))
+    trips = released["trips"].data
+    departs = [float(trip.depart) for trip in found]
+    assert len(found) == trips.n_trips and departs == sorted(departs) and departs[0] >= 0
+    lng, lat = (float(value) for value in found[0].fromLonLat.split(","))
+    assert -90 < lat < 90 and -180 < lng < 180
+
+
+MATSIM = {
+    "population": ({"attributes", "person"}, set()),
+    "attributes": ({"attribute"}, set()),
+    "attribute": (set(), {"name", "class"}),
+    "person": ({"plan"}, {"id"}),
+    "plan": ({"activity", "leg"}, {"selected"}),
+    "activity": (set(), {"type", "x", "y", "end_time"}),
+    "leg": (set(), {"mode"}),
+}
+"""Elements of a MATSim population, as documented: which children and attributes each may have."""
+
+
+def test_matsim_plans_follow_the_documented_elements(released, tmp_path):
+    out = released["trips"].export(format="matsim", out=tmp_path / "plans.xml")
+    root = ET.parse(out).getroot()
+    for element in root.iter():
+        children, attributes = MATSIM[element.tag]
+        assert {child.tag for child in element} <= children and set(element.attrib) <= attributes
+    plans = root.findall("person/plan")
+    assert len(plans) == released["trips"].data.n_trips == len({person.get("id") for person in root.findall("person")})
+    assert all([child.tag for child in plan] == ["activity", "leg", "activity"] for plan in plans)
+    assert all(len(plan[0].get("end_time").split(":")) == 3 for plan in plans)
+    assert root.find("attributes/attribute").text.startswith("EPSG:32")
+
+
+def test_flowmap_and_kepler_name_the_same_places(released, tmp_path):
+    folder = released["flows"].export(format="flowmap", out=tmp_path / "flowmap")
+    places = list(csv.DictReader((folder / "locations.csv").read_text().splitlines()))
+    pairs = list(csv.DictReader((folder / "flows.csv").read_text().splitlines()))
+    assert set(places[0]) == {"id", "name", "lat", "lon"} and {row["origin"] for row in pairs} <= {row["id"] for row in places}
+    content = json.loads(released["flows"].export(format="kepler", out=tmp_path / "map.json").read_text())
+    data = content["datasets"][0]["data"]
+    assert len(data["allData"]) == len(pairs) and all(len(row) == len(data["fields"]) for row in data["allData"])
+    columns = content["config"]["config"]["visState"]["layers"][0]["config"]["columns"]
+    assert set(columns.values()) <= {field["name"] for field in data["fields"]} and content["info"]["description"]
+
+
+def test_ridership_has_the_documented_columns(released, tmp_path):
+    flows = released["flows"].data
+    with zipfile.ZipFile(released["flows"].export(format="gtfs-ride", out=tmp_path / "ride.zip")) as feed:
+        tables = {name: pl.read_csv(feed.read(name), infer_schema_length=None) for name in feed.namelist()}
+    rides = tables["ridership.txt"]
+    assert {"total_boardings", "total_alightings", "ridership_start_time", "stop_id"} <= set(rides.columns)
+    assert rides["total_boardings"].sum() == np.nansum(flows.totals("departures"))
+    assert set(rides["stop_id"]) <= set(tables["stops.txt"]["stop_id"]) and {"stop_lat", "stop_lon"} <= set(
+        tables["stops.txt"].columns
+    )
+
+
+def test_open_data_trips_are_rounded(released, tmp_path):
+    rows = list(csv.DictReader(released["trips"].export(format="mds", out=tmp_path / "trips.csv").read_text().splitlines()))
+    assert len(rows) == released["trips"].data.n_trips
+    assert all(
+        row["start_time"][14:16] in ("00", "15", "30", "45") and len(row["start_latitude"].split(".")[1]) <= 3 for row in rows
+    )
+    assert all(int(row["trip_duration"]) % 60 == 0 and int(row["trip_distance"]) % 100 == 0 for row in rows)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-2+3", "@x", "\t=1", "\r=1"])
+def test_no_cell_of_a_csv_is_a_formula(text):
+    row = next(csv.reader(safe_csv(pl.DataFrame({"name": [text], "trips": [-5]})).splitlines(keepends=True)[1:]))
+    assert row[0].startswith("'") and row[1] == "-5"
+
+
+def test_the_command_line_exports_and_verifies(released, tmp_path):
+    runner = CliRunner()
+    done = runner.invoke(app, ["export", str(released["flows"].folder), "--format", "csv", "--out", str(tmp_path / "csv")])
+    assert done.exit_code == 0, done.output
+    assert "Promise:" in done.output and (tmp_path / "csv" / "od.csv").is_file()
+    checked = runner.invoke(app, ["verify", str(tmp_path / "csv")])
+    assert checked.exit_code == 0 and "mechanism: od_counts" in checked.output
+    (tmp_path / "csv" / "od.csv").write_text("x")
+    assert isinstance(runner.invoke(app, ["verify", str(tmp_path / "csv")]).exception, MurmurateError)
