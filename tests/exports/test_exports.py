@@ -36,7 +36,6 @@ def released(town, tmp_path_factory):
     folder = tmp_path_factory.mktemp("releases")
     write_places(town.grid(2000.0), folder / "zones.geojson")
     ledger = mm.Ledger.in_memory()
-    plane = town.spaces()["plane"]
     made = {
         "flows": ODCounts(epsilon=20.0, space=town.grid(2000.0), max_error=0.5),
         "hexes": ODCounts(epsilon=20.0, space=Hexes(7, *town.box), max_error=0.5),
