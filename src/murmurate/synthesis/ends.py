@@ -74,12 +74,20 @@ class Ends:
 
 
 def shrink_cells(
-    noisy: Floats, *, rows: int, columns: int, n: float, deviation: float, prior: Floats | None = None, groups: int = 1
+    noisy: Floats,
+    *,
+    rows: int,
+    columns: int,
+    n: float,
+    deviation: float,
+    prior: Floats | None = None,
+    groups: int = 1,
+    scaled: bool = False,
 ) -> Floats:
     """Estimate counts of cells from noisy ones by hierarchical shrinkage: each block of cells is the prior of its quarters.
 
     A block's count is expected to divide among its quarters by area, or in proportion to another (noisy or public) table
-    `prior`.
+    `prior`. With `scaled` a sum below the total is made up in proportion, so that empty cells stay empty.
     """
     table = noisy.reshape(rows, columns)
     expected = np.ones((rows, columns)) if prior is None else prior.reshape(rows, columns) + 1e-9 * prior.max(initial=1e-9)
@@ -90,7 +98,7 @@ def shrink_cells(
         sums, area = _block_sums(table, side), _block_sums(expected, side)
         parents = np.repeat(np.repeat(estimate, 2, 0), 2, 1)[: len(sums), : sums.shape[1]]
         parent_area = np.repeat(np.repeat(_block_sums(expected, 2 * side), 2, 0), 2, 1)[: len(sums), : sums.shape[1]]
-        estimate = shrink(sums, parents * area / parent_area, deviation=deviation * side, groups=groups)
+        estimate = shrink(sums, parents * area / parent_area, deviation=deviation * side, groups=groups, scaled=scaled)
     estimate = estimate.ravel() * (n / max(float(estimate.sum()), 1e-9))
     return np.asarray(estimate + 1e-6 * n / noisy.size)
 

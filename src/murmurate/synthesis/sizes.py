@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from murmurate.core.space import Floats, Integers
+from murmurate.synthesis.ends import shrink_cells
 from murmurate.synthesis.shrink import nonnegative, shrink
 
 RING_GROWTH = 1.5
@@ -36,6 +37,31 @@ class Sizes:
         return np.minimum(chosen, flat.shape[1] - 1) + self.least
 
 
+@dataclass(frozen=True, eq=False)
+class CoupledSizes:
+    """Correct a size that was drawn from another model by a noisy table: the same quantile among trips of its distance."""
+
+    expected: Floats
+    """[ring of distance, size] trips by size in that other model."""
+    sizes: Sizes
+
+    def corrected(
+        self, size: Integers, sources: Integers, destinations: Integers, hours: Integers, generator: np.random.Generator
+    ) -> Integers:
+        """Return a number of cells for each trip, larger where `size` is large for the distance of its ends."""
+        table = self.sizes.table
+        ring = np.minimum(rings(sources, destinations, self.sizes.columns), len(table) - 1)
+        before = np.concatenate([np.zeros((len(self.expected), 1)), np.cumsum(self.expected, axis=1)], axis=1)
+        at = np.minimum(size, self.expected.shape[1]) - 1
+        quantile = before[ring, at] + generator.random(len(size)) * self.expected[ring, at]
+        quantile /= np.maximum(before[ring, -1], 1e-12)
+        cumulative = np.cumsum(table.reshape(-1, table.shape[2]), axis=1)
+        group = ring * table.shape[1] + hours
+        wanted = quantile * cumulative[group, -1]
+        found = (cumulative[group] <= wanted[:, None]).sum(axis=1)
+        return np.minimum(found, table.shape[2] - 1) + self.sizes.least
+
+
 def rings(sources: Integers, destinations: Integers, columns: int) -> Integers:
     """Return the geometric ring of distance (in cells) between two cells; 0 for the same cell."""
     down = destinations // columns - sources // columns
@@ -45,14 +71,25 @@ def rings(sources: Integers, destinations: Integers, columns: int) -> Integers:
 
 
 def sizes_from_tables(
-    by_ring: Floats, by_hour: Floats | None, *, ring_hour: Floats, deviation: float, columns: int, least: int = 2
+    by_ring: Floats,
+    by_hour: Floats | None,
+    *,
+    ring_hour: Floats,
+    deviation: float,
+    columns: int,
+    least: int = 2,
+    expected: Floats | None = None,
+    hour_deviation: float | None = None,
 ) -> Sizes:
-    """Fit sizes to both noisy tables (or the one by distance alone), given distances and hours of the ends."""
-    ring_size = _shrink_rows(by_ring, deviation)
+    """Fit sizes to both noisy tables (or the one by distance alone), given distances and hours of the ends.
+
+    Rows by distance are shrunk towards `expected` [ring, size] or, without it, towards the shape of all rows.
+    """
+    ring_size = _shrink_rows(by_ring, deviation) if expected is None else _shrink_table(by_ring, expected, deviation)
     given_ring = (ring_size + 1e-9) / (ring_size + 1e-9).sum(axis=1, keepdims=True)
     table = (ring_hour[:, :, None] + 1e-9) * given_ring[:, None, :]
     if by_hour is not None:
-        hour_size = shrink(by_hour, table.sum(axis=0), deviation=deviation)
+        hour_size = _shrink_table(by_hour, table.sum(axis=0), hour_deviation or deviation)
         wanted_hour = hour_size * (table.sum(axis=(0, 2)) / np.maximum(hour_size.sum(axis=1), 1e-9))[:, None]
         wanted_ring = ring_size * (table.sum() / max(float(ring_size.sum()), 1e-9))
         for _ in range(FITTING_ROUNDS):
@@ -76,6 +113,14 @@ def _shrink_rows(noisy: Floats, deviation: float) -> Floats:
         prior = np.maximum(_smooth(row), 0.0) + 0.1 * whole * (total / max(float(whole.sum()), 1e-9)) + 1e-9
         rows.append(shrink(row, prior, deviation=deviation))
     return np.array(rows)
+
+
+def _shrink_table(noisy: Floats, expected: Floats, deviation: float) -> Floats:
+    """Shrink [row, size] counts towards expected ones, from blocks of rows and sizes to single ones."""
+    rows, columns = noisy.shape
+    total = max(float(noisy.sum()), 1.0)
+    found = shrink_cells(noisy.ravel(), rows=rows, columns=columns, n=total, deviation=deviation, prior=expected.ravel())
+    return found.reshape(noisy.shape)
 
 
 def _smooth(values: Floats) -> Floats:

@@ -11,24 +11,23 @@ from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.flock.ends import EndsPool, draw_fine_cells, draw_points
-from murmurate.mechanisms.flock.shapes import Shapes
 from murmurate.mechanisms.flock.tables import diameter_bin
 from murmurate.mechanisms.flock.tracks import Frame, Tracks, measured, taken
 from murmurate.synthesis.moves import MoveWeights
 from murmurate.synthesis.paths import sample_paths
 from murmurate.synthesis.sequences import CellTrips
-from murmurate.synthesis.sizes import Sizes
+from murmurate.synthesis.sizes import CoupledSizes
 
 PATH_TRIES = 16
-"""Paths sampled for a trip with step tables; the one nearest to the wanted number of cells is kept. Chosen by hand."""
-COARSE_PATH_TRIES = 6
-"""The same without step tables, where paths are lengthened afterwards. Chosen by hand."""
+"""Paths sampled for a leg of a trip; the one nearest to the wanted number of cells is kept. Chosen by hand."""
 TURNING_TRIES = 24
 """Cells drawn as candidates for the turning point of a trip. Chosen by hand."""
 MIN_TURNING_RATIO = 1.3
 """Smallest diameter over distance of the ends from which a trip gets a turning point. Chosen by hand."""
 CELL_MARGIN = 0.02
 """Distance that smoothed points keep from the edge of their coarse cell, in grid cells. Chosen by hand."""
+SMOOTHING_STRENGTHS = 6
+"""Strengths of smoothing, from none to full, of which each trip takes the one that brings it nearest to its length."""
 MAX_LENGTHENING = 1.8
 """Largest factor by which bends lengthen a path. Chosen by hand."""
 MAX_INNER_POINTS = 6
@@ -44,53 +43,41 @@ class BaseModel:
     frame: Frame
     ends: EndsPool
     weights: MoveWeights
-    sizes: Sizes | None
-    """Number of cells by distance and hour; None where it follows from the length."""
+    sizes: CoupledSizes | None
+    """Number of cells by distance and hour; None where it follows from the length alone."""
     visits: Floats
-    """[coarse cell] noisy or estimated visits."""
+    """[coarse cell] estimated visits."""
     inside: Floats
     """[grid cell] density by which points are placed within coarse cells."""
-    shapes: Shapes
     repeats: Floats
     """[diameter bin] share of trips that repeat a point."""
-
-    @property
-    def has_step_tables(self) -> bool:
-        """Return whether steps and numbers of cells have tables; otherwise paths are made to fit diameter and length."""
-        return self.sizes is not None
+    detail: float
+    """Share of trips whose detours follow the tables of steps and of numbers of cells; the others turn at a drawn cell."""
 
     def draw(self, n: int, generator: np.random.Generator, pool: EndsPool | None = None) -> Tracks:
         """Draw `n` candidate trips; `pool` holds other ends in the same cells, such as those that meet a condition."""
         frame = self.frame
         drawn = (pool or self.ends).sample(n, generator)
         source, destination, hour = drawn.source, drawn.destination, drawn.hour
-        if drawn.outlines is None:
-            first, last = draw_points(frame, source, generator), draw_points(frame, destination, generator)
-            apart_m = np.hypot(last[0] - first[0], last[1] - first[1]) * frame.grid.cell_m
-            diameter_m, length_m = self.shapes.given_apart(apart_m, generator)
-        else:
-            outlines = drawn.outlines.shifted(frame.top, generator)
-            first, last = (outlines.first_y, outlines.first_x), (outlines.last_y, outlines.last_x)
-            apart_m = np.hypot(last[0] - first[0], last[1] - first[1]) * frame.grid.cell_m
-            diameter_m, length_m = outlines.diameter_m, outlines.length_m
+        outlines = drawn.outlines.shifted(frame.top, generator)
+        first, last = (outlines.first_y, outlines.first_x), (outlines.last_y, outlines.last_x)
+        apart_m = np.hypot(last[0] - first[0], last[1] - first[1]) * frame.grid.cell_m
+        diameter_m, length_m = outlines.diameter_m, outlines.length_m
         start, stop = frame.coarse_of(source), frame.coarse_of(destination)
+        detailed = generator.random(n) < self.detail
         size = self._size(start, stop, hour, length_m, generator)
-        # with step tables, paths of the wanted number of cells make the detours; without them a turning point does
-        turns = (diameter_m > np.maximum(MIN_TURNING_RATIO * apart_m, 1.5 * frame.coarse_m)) & (not self.has_step_tables)
+        turns = (diameter_m > np.maximum(MIN_TURNING_RATIO * apart_m, 1.5 * frame.coarse_m)) & ~detailed
         turning = self._turning_cells(first, last, diameter_m, turns, generator)
-        stays = (start == stop) & ~turns & ((size == 1) if self.has_step_tables else True)
+        stays = (start == stop) & ~turns & ((size == 1) | ~detailed)
         walks = self._walk(start, stop, turning, turns, stays, size, hour, generator)
         y, x = self._points(walks, first, last, generator)
-        y, x = smooth_points(walks.cells, walks.offsets, y, x, generator.random(n), (frame.columns, frame.block))
+        wanted = length_m / frame.grid.cell_m
+        y, x = smooth_points(walks.cells, walks.offsets, y, x, wanted, (frame.columns, frame.block))
         offsets = walks.offsets
         if stays.any():
-            if drawn.outlines is None:
-                last, diameter_m, length_m = self._near_ends(stays, first, last, diameter_m, length_m, generator)
-                destination = np.where(stays, frame.fine_at(*last), destination)
             wide, ratio = diameter_m / frame.grid.cell_m, length_m / diameter_m
             y, x, offsets = scatter_points(y, x, offsets, stays, (*first, *last), wide, ratio, generator)
-        if not self.has_step_tables:
-            y, x, offsets = lengthen_paths(y, x, offsets, length_m / frame.grid.cell_m, ~stays, generator)
+        y, x, offsets = lengthen_paths(y, x, offsets, wanted, ~stays, frame.block, generator)
         y, x = np.clip(y, 0.0, frame.top[0]), np.clip(x, 0.0, frame.top[1])
         y, x, offsets = self._repeat(y, x, offsets, diameter_m, generator)
         return measured(walks, y, x, offsets, source=source, destination=destination, cell_m=frame.grid.cell_m)
@@ -98,32 +85,9 @@ class BaseModel:
     def _size(
         self, start: Integers, stop: Integers, hour: Integers, length_m: Floats, generator: np.random.Generator
     ) -> Integers:
-        """Draw the number of coarse cells of each trip."""
-        if self.sizes is not None:
-            return self.sizes.sample(start, stop, hour, generator)
-        cells = np.floor(length_m / (widths_per_cell(self.frame.stride) * self.frame.coarse_m) + generator.random(len(start)))
-        return 1 + np.minimum(cells.astype(np.int64), self.frame.max_cells)
-
-    def _near_ends(  # noqa: PLR0917
-        self,
-        stays: Flags,
-        first: tuple[Floats, Floats],
-        last: tuple[Floats, Floats],
-        diameter_m: Floats,
-        length_m: Floats,
-        generator: np.random.Generator,
-    ) -> tuple[tuple[Floats, Floats], Floats, Floats]:
-        """Redraw trips that stay in one cell: a diameter, a second end within it, and a length."""
-        which = np.flatnonzero(stays)
-        wide, apart_m, long_m = self.shapes.within(len(which), 1.2 * self.frame.coarse_m, generator)
-        north, east = last[0][which] - first[0][which], last[1][which] - first[1][which]
-        scale = apart_m / self.frame.grid.cell_m / np.maximum(np.hypot(north, east), 1e-9)
-        moved = last[0].copy(), last[1].copy()
-        moved[0][which] = np.clip(first[0][which] + north * scale, 0.0, self.frame.top[0])
-        moved[1][which] = np.clip(first[1][which] + east * scale, 0.0, self.frame.top[1])
-        diameter_m, length_m = diameter_m.copy(), length_m.copy()
-        diameter_m[which], length_m[which] = wide, long_m
-        return moved, diameter_m, length_m
+        """Draw the number of coarse cells of each trip: from its length, corrected by the tables of sizes where measured."""
+        size = size_of_length(length_m, self.frame, generator)
+        return size if self.sizes is None else self.sizes.corrected(size, start, stop, hour, generator)
 
     def _turning_cells(
         self,
@@ -165,31 +129,19 @@ class BaseModel:
         """Sample the coarse cells of every trip: one for a trip that stays, two legs for one that turns."""
         turns = turns & (turning != start) & (turning != stop)
         aim = np.where(turns, turning, stop)
-        legs = [self._legs(start, aim, ~stays & ((start != aim) | ~turns), size, turns, hour, generator)]
-        back = self._legs(turning, stop, turns, size, turns, hour, generator)
-        return _join_legs(start, hour, legs[0], back, stays)
+        size = np.where(turns, (size + 1) // 2, size)
+        out = self._legs(start, aim, ~stays & ((start != aim) | ~turns), size, hour, generator)
+        back = self._legs(turning, stop, turns, size, hour, generator)
+        return _join_legs(start, hour, out, back)
 
     def _legs(  # noqa: PLR0917
-        self,
-        start: Integers,
-        stop: Integers,
-        which: Flags,
-        size: Integers,
-        turns: Flags,
-        hour: Integers,
-        generator: np.random.Generator,
+        self, start: Integers, stop: Integers, which: Flags, size: Integers, hour: Integers, generator: np.random.Generator
     ) -> tuple[Integers, CellTrips]:
         """Sample paths for the chosen trips; return these trips and their paths."""
         at = np.flatnonzero(which)
-        wanted = size[at]
-        if self.sizes is not None:
-            wanted = np.where(turns[at], self.sizes.sample(start[at], stop[at], hour[at], generator), wanted)
-        else:
-            wanted = np.where(turns[at], (wanted + 1) // 2, wanted)
-        wanted = np.maximum(wanted, 2)
         legs = sample_paths(
-            start[at], stop[at], hour[at], wanted, weights=self.weights, around=self.frame.around, generator=generator,
-            tries=PATH_TRIES if self.sizes is not None else COARSE_PATH_TRIES,
+            start[at], stop[at], hour[at], np.maximum(size[at], 2), weights=self.weights, around=self.frame.around,
+            generator=generator, tries=PATH_TRIES,
         )  # fmt: skip
         return at, legs
 
@@ -215,6 +167,12 @@ class BaseModel:
         return y[index], x[index], offsets + np.concatenate([[0], np.cumsum(twice)])
 
 
+def size_of_length(length_m: Floats, frame: Frame, generator: np.random.Generator) -> Integers:
+    """Draw the number of coarse cells of trips of given lengths, by geometry alone."""
+    cells = np.floor(length_m / (widths_per_cell(frame.stride) * frame.coarse_m) + generator.random(len(length_m)))
+    return 1 + np.minimum(cells.astype(np.int64), frame.max_cells - 1)
+
+
 def widths_per_cell(stride: float) -> float:
     """Return cell widths of path for each cell entered: a line crosses 4/pi edges a width, and corners save some."""
     return pi / 4 * (1 + min(0.38 * stride, 0.3))
@@ -225,7 +183,6 @@ def _join_legs(
     hour: Integers,
     out: tuple[Integers, CellTrips],
     back: tuple[Integers, CellTrips],
-    stays: Flags,
 ) -> CellTrips:
     """Join two legs of each trip; the second leg's first cell is the first leg's last."""
     sizes = np.ones(len(start), dtype=np.int64)
@@ -244,20 +201,40 @@ def _join_legs(
 
 @njit(cache=True, nogil=True)
 def smooth_points(  # noqa: PLR0917
-    cells: Integers, offsets: Integers, y: Floats, x: Floats, strength: Floats, shape: tuple[int, int]
+    cells: Integers, offsets: Integers, y: Floats, x: Floats, length: Floats, shape: tuple[int, int]
 ) -> tuple[Floats, Floats]:
-    """Move inner points towards the line between their neighbours, by each trip's strength, within their cells."""
+    """Move inner points towards the line between their neighbours, within their cells.
+
+    Of several strengths each trip takes the one that brings it nearest to its length, in grid cells.
+    """
     columns, block = shape
-    y, x = y.copy(), x.copy()
+    out_y, out_x = y.copy(), x.copy()
+    to_y, to_x = y.copy(), x.copy()
     for trip in range(len(offsets) - 1):
-        for _ in range(4):
-            for at in range(offsets[trip] + 1, offsets[trip + 1] - 1):
-                low_y, low_x = cells[at] // columns * block + CELL_MARGIN, cells[at] % columns * block + CELL_MARGIN
-                to_y = y[at] + strength[trip] * ((y[at - 1] + y[at + 1]) / 2 - y[at])
-                to_x = x[at] + strength[trip] * ((x[at - 1] + x[at + 1]) / 2 - x[at])
-                y[at] = min(max(to_y, low_y), low_y + block - 2 * CELL_MARGIN)
-                x[at] = min(max(to_x, low_x), low_x + block - 2 * CELL_MARGIN)
-    return y, x
+        low, high = offsets[trip], offsets[trip + 1]
+        if high - low < 3:
+            continue
+        best = np.inf
+        for turn in range(SMOOTHING_STRENGTHS):
+            strength = turn / (SMOOTHING_STRENGTHS - 1)
+            for at in range(low, high):
+                to_y[at], to_x[at] = y[at], x[at]
+            for _ in range(4 if turn else 0):
+                for at in range(low + 1, high - 1):
+                    low_y, low_x = cells[at] // columns * block + CELL_MARGIN, cells[at] % columns * block + CELL_MARGIN
+                    new_y = to_y[at] + strength * ((to_y[at - 1] + to_y[at + 1]) / 2 - to_y[at])
+                    new_x = to_x[at] + strength * ((to_x[at - 1] + to_x[at + 1]) / 2 - to_x[at])
+                    to_y[at] = min(max(new_y, low_y), low_y + block - 2 * CELL_MARGIN)
+                    to_x[at] = min(max(new_x, low_x), low_x + block - 2 * CELL_MARGIN)
+            have = 0.0
+            for at in range(low + 1, high):
+                have += np.hypot(to_y[at] - to_y[at - 1], to_x[at] - to_x[at - 1])
+            off = abs(have - length[trip])
+            if off < best:
+                best = off
+                for at in range(low, high):
+                    out_y[at], out_x[at] = to_y[at], to_x[at]
+    return out_y, out_x
 
 
 def scatter_points(  # noqa: PLR0917
@@ -317,42 +294,44 @@ def _scatter_points(  # noqa: PLR0917
 
 
 def lengthen_paths(  # noqa: PLR0917
-    y: Floats, x: Floats, offsets: Integers, length: Floats, which: Flags, generator: np.random.Generator
+    y: Floats, x: Floats, offsets: Integers, length: Floats, which: Flags, block: int, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Integers]:
-    """Add a bend in the middle of every stretch of trips that are too short; leave the others unchanged."""
-    return _lengthen_paths(y, x, offsets, length, which, generator.random(len(y)) < 0.5)
+    """Add a bend in the middle of every stretch of trips that are too short, where it stays in the cells of that stretch."""
+    return _lengthen_paths(y, x, offsets, length, which, generator.random(len(y)) < 0.5, block)
 
 
 @njit(cache=True, nogil=True)
 def _lengthen_paths(  # noqa: PLR0917
-    y: Floats, x: Floats, offsets: Integers, length: Floats, which: Flags, left: Flags
+    y: Floats, x: Floats, offsets: Integers, length: Floats, which: Flags, left: Flags, block: int
 ) -> tuple[Floats, Floats, Integers]:
     """Do the work of `lengthen_paths` with given sides of the bends."""
     n = len(offsets) - 1
-    factor = np.ones(n)
     out = np.zeros(n + 1, dtype=np.int64)
-    for trip in range(n):
-        size = offsets[trip + 1] - offsets[trip]
-        have = 0.0
-        for at in range(offsets[trip] + 1, offsets[trip + 1]):
-            have += np.hypot(y[at] - y[at - 1], x[at] - x[at - 1])
-        if which[trip] and have > 0 and length[trip] > 1.03 * have:
-            factor[trip] = min(length[trip] / have, MAX_LENGTHENING)
-            size = 2 * size - 1
-        out[trip + 1] = out[trip] + size
-    new_y, new_x = np.empty(out[n]), np.empty(out[n])
+    new_y, new_x = np.empty(2 * len(y)), np.empty(2 * len(y))
+    place = 0
     for trip in range(n):
         low, high = offsets[trip], offsets[trip + 1]
-        if factor[trip] == 1.0:
-            for k in range(low, high):  # no slices, as above
-                new_y[out[trip] + k - low], new_x[out[trip] + k - low] = y[k], x[k]
-            continue
-        aside = np.sqrt(factor[trip] ** 2 - 1.0) / 2
+        have = 0.0
+        for at in range(low + 1, high):
+            have += np.hypot(y[at] - y[at - 1], x[at] - x[at - 1])
+        aside = 0.0
+        if which[trip] and have > 0 and length[trip] > 1.03 * have:
+            aside = np.sqrt(min(length[trip] / have, MAX_LENGTHENING) ** 2 - 1.0) / 2
         for at in range(low, high):
-            place = out[trip] + 2 * (at - low)
             new_y[place], new_x[place] = y[at], x[at]
-            if at + 1 < high:
+            place += 1
+            if aside > 0 and at + 1 < high:
                 side = aside if left[at] else -aside
-                new_y[place + 1] = (y[at] + y[at + 1]) / 2 + side * (x[at + 1] - x[at])
-                new_x[place + 1] = (x[at] + x[at + 1]) / 2 - side * (y[at + 1] - y[at])
-    return new_y, new_x, out
+                for _ in range(2):  # the other side where the first one leaves the cells
+                    bend_y = (y[at] + y[at + 1]) / 2 + side * (x[at + 1] - x[at])
+                    bend_x = (x[at] + x[at + 1]) / 2 - side * (y[at + 1] - y[at])
+                    row, column = bend_y // block, bend_x // block
+                    if (row == y[at] // block and column == x[at] // block) or (
+                        row == y[at + 1] // block and column == x[at + 1] // block
+                    ):
+                        new_y[place], new_x[place] = bend_y, bend_x
+                        place += 1
+                        break
+                    side = -side
+        out[trip + 1] = place
+    return new_y[:place].copy(), new_x[:place].copy(), out

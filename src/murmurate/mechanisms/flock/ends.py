@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from math import ceil, sqrt
 
 import numpy as np
 from numba import njit
@@ -23,10 +24,12 @@ from murmurate.mechanisms.flock.tables import (
     one_bin_each,
 )
 from murmurate.mechanisms.flock.tracks import End, Frame
-from murmurate.synthesis.ends import Ends, draw_within
+from murmurate.synthesis.ends import draw_within
 
 GRAVITY_ROUNDS = 15
 """Rounds of fitting the attraction of cells. Chosen by hand."""
+MAX_GRAVITY_CELLS = 1_600
+"""Largest number of cells of the gravity model, which compares all pairs of them. Chosen by hand for its time."""
 POINTS_PER_SIDE = 12
 """Points along a side of each of two cells, between which distances are computed. Chosen by hand."""
 PLACE_TRIES = 8
@@ -92,6 +95,11 @@ def fit_gravity(frame: Frame, mass: Floats, apart: Floats) -> Gravity:
         attraction *= np.sqrt(wanted / np.maximum(shown, 1e-300))
         attraction /= attraction.sum()
     return Gravity(frame, attraction, near)
+
+
+def gravity_frame(frame: Frame) -> Frame:
+    """Return the cells of the gravity model: the coarse cells, or larger ones where there are more than MAX_GRAVITY_CELLS."""
+    return replace(frame, block=max(ceil(sqrt(frame.grid.n_cells / MAX_GRAVITY_CELLS)), frame.block))
 
 
 def distance_shares(frame: Frame) -> Floats:
@@ -237,7 +245,7 @@ class DrawnEnds:
     source: Integers
     destination: Integers
     hour: Integers
-    outlines: Outlines | None
+    outlines: Outlines
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,33 +256,19 @@ class EndsPool:
     destination: Integers
     hour: Integers
     cumulative: Floats
-    outlines: Outlines | None = None
+    outlines: Outlines
 
     def sample(self, n: int, generator: np.random.Generator) -> DrawnEnds:
         """Draw `n` members by weight with systematic sampling, in the order of the pool."""
         even = (np.arange(n) + generator.random()) / n
         at = np.searchsorted(self.cumulative, even * self.cumulative[-1], side="right")
         at = np.minimum(at, len(self.cumulative) - 1)
-        outlines = None if self.outlines is None else self.outlines.take(at)
-        return DrawnEnds(self.source[at], self.destination[at], self.hour[at], outlines)
+        return DrawnEnds(self.source[at], self.destination[at], self.hour[at], self.outlines.take(at))
 
     def where(self, keep: NDArray[np.bool_]) -> EndsPool:
         """Return the members that meet a condition."""
         weight = np.diff(self.cumulative, prepend=0.0)[keep]
-        outlines = None if self.outlines is None else self.outlines.take(keep)
-        return EndsPool(self.source[keep], self.destination[keep], self.hour[keep], np.cumsum(weight), outlines)
-
-
-def independent_pool(  # noqa: PLR0917
-    ends: Ends, answers: Mapping[str, Answer], frame: Frame, zones: Zones, n: float, size: int, generator: np.random.Generator
-) -> EndsPool:
-    """Draw independent ends, and weight them until pairs, hours and distances match the noisy tables."""
-    source, destination, hour = ends.sample(size, generator)
-    apart = diameter_bin(_apart_m(source, destination, frame, generator))
-    distances = {"apart": (one_bin_each(apart, N_DIAMETERS), answers["apart"])}
-    weight = _pool_weights(End(source, destination, hour), distances, answers, frame, zones, n)
-    order = np.lexsort((apart, zones.zone[destination], zones.zone[source], hour))
-    return EndsPool(source[order], destination[order], hour[order], np.cumsum(weight[order]))
+        return EndsPool(self.source[keep], self.destination[keep], self.hour[keep], np.cumsum(weight), self.outlines.take(keep))
 
 
 def gravity_pool(  # noqa: PLR0917
@@ -293,13 +287,14 @@ def gravity_pool(  # noqa: PLR0917
 
     `inside` is the estimated number of ends by grid cell, `hours` that by [zone, hour] of either end.
     """
-    coarse: Floats = np.bincount(
-        frame.coarse_of(np.arange(frame.grid.n_cells)), weights=inside, minlength=frame.n_coarse
-    ).astype(float)
-    gravity = fit_gravity(frame, coarse, shapes.apart(generator))
+    wide = gravity_frame(frame)
+    mass: Floats = np.bincount(wide.coarse_of(np.arange(frame.grid.n_cells)), weights=inside, minlength=wide.n_coarse).astype(
+        float
+    )
+    gravity = fit_gravity(wide, mass, shapes.apart(generator))
     diameter_m, apart_m, length_m = shapes.draw(size, generator)
     first, last = gravity.sample(apart_m, generator)
-    first_y, first_x, last_y, last_x = place_ends(frame, inside, first, last, apart_m, generator)
+    first_y, first_x, last_y, last_x = place_ends(wide, inside, first, last, apart_m, generator)
     source, destination = frame.fine_at(first_y, first_x), frame.fine_at(last_y, last_x)
     hour = np.zeros(size, dtype=np.int64)
     if frame.hours > 1:
@@ -329,22 +324,9 @@ def _pool_weights(  # noqa: PLR0917
     """Return weights of drawn ends that reproduce the tables over ends and those in `extra`."""
     size = len(drawn.source)
     measured = {name: answers[name] for name in END_TABLES if name in answers}
-    if "apart" in extra:
-        table = answers["pairs"].noisy.reshape(2**zones.pairs, -1)
-        deviation = answers["pairs"].deviation * len(table) ** 0.5
-        measured["sources"] = Answer(table.sum(axis=1), deviation)
-        measured["destinations"] = Answer(table.sum(axis=0), deviation)
     bins = end_bins(drawn, frame, zones, set(measured))
     shown = {name: one_bin_each(at, n_bins) for name, (at, n_bins) in bins.items()}
     for name, (part, answer) in extra.items():
         shown[name], measured[name] = part, answer
     log_weights = fit_log_weights(shown, measured, n, size)
     return np.exp(candidate_log_weights(shown, log_weights, size, max_log_weight=MAX_END_LOG_WEIGHT))
-
-
-def _apart_m(source: Integers, destination: Integers, frame: Frame, generator: np.random.Generator) -> Floats:
-    """Return metres between random points of two grid cells."""
-    columns = frame.grid.columns
-    aside = generator.random((2, len(source))) - generator.random((2, len(source)))
-    north = destination // columns - source // columns + aside[0]
-    return np.hypot(north, destination % columns - source % columns + aside[1]) * frame.grid.cell_m

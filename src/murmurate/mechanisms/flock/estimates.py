@@ -57,7 +57,7 @@ def estimate_cells(answer: Answer, rows: int, columns: int, prior: Floats | None
         area = np.pad(expected, ((south, 0), (west, 0)))
         found = shrink_cells(
             table.ravel(), rows=rows + south, columns=columns + west, n=total, deviation=answer.deviation,
-            prior=area.ravel(), groups=SIZE_GROUPS,
+            prior=area.ravel(), groups=SIZE_GROUPS, scaled=True,
         )  # fmt: skip
         mean += found.reshape(table.shape)[south:, west:] / n_partitions
     return np.asarray(mean.ravel() * (total / max(float(mean.sum()), 1e-9)))
@@ -65,7 +65,7 @@ def estimate_cells(answer: Answer, rows: int, columns: int, prior: Floats | None
 
 def with_estimated_cells(answers: Mapping[str, Answer], frame: Frame) -> dict[str, Answer]:
     """Replace noisy visits and ends of coarse cells by estimates with their remaining standard errors."""
-    visits = estimate_cells(answers["visits"], frame.rows, frame.columns)
+    visits = estimate_cells(answers["visits"], frame.rows, frame.columns, frame.coarse_area)
     ends = estimate_cells(answers["ends"], frame.rows, frame.columns, visits)
     return {
         **answers,
@@ -75,13 +75,14 @@ def with_estimated_cells(answers: Mapping[str, Answer], frame: Frame) -> dict[st
 
 
 def interpolate_density(coarse: Floats, frame: Frame) -> Floats:
-    """Interpolate [grid cell] density linearly between the centres of coarse cells."""
+    """Interpolate [grid cell] counts between the centres of coarse cells: density is linear, times the area of each cell."""
     grid, block = frame.grid, frame.block
     rows, columns = (np.arange(size) + 0.5 for size in (frame.rows, frame.columns))
     north, east = ((np.arange(size) + 0.5) / block for size in (grid.rows, grid.columns))
-    table = coarse.reshape(frame.rows, frame.columns)
+    table = (coarse / np.maximum(frame.coarse_area, 1e-9)).reshape(frame.rows, frame.columns)
     along = np.stack([np.interp(east, columns, row) for row in table])
-    return np.stack([np.interp(north, rows, column) for column in along.T], axis=1).ravel()
+    density = np.stack([np.interp(north, rows, column) for column in along.T], axis=1).ravel()
+    return np.asarray(density * frame.area)
 
 
 def fit_log_weights(
@@ -99,8 +100,9 @@ def fit_log_weights(
     for name in names:
         noisy, deviation = answers[name].noisy.ravel(), answers[name].deviation
         shown = candidates[name].table() * (each / STEPS)
-        excess = float(((noisy - shown) ** 2).sum()) - noisy.size * deviation**2 - each * float(shown.sum())
-        relative = excess / max(float((shown**2).sum()), 1e-9)
+        # weighted by squared counts, which has the least variance where there is only noise
+        excess = (shown**2 * ((noisy - shown) ** 2 - deviation**2 - each * shown)).sum()
+        relative = float(excess) / max(float((shown**4).sum()), 1e-9)
         wanted.append(noisy)
         variance.append(np.full(noisy.size, deviation**2))
         prior_variance.append(np.full(noisy.size, np.clip(relative, *LOG_WEIGHT_VARIANCES)))

@@ -9,44 +9,35 @@ import numpy as np
 
 from murmurate.asking import STEPS, Answer, Norm
 from murmurate.core.space import Floats
-from murmurate.mechanisms.flock.base_model import BaseModel
-from murmurate.mechanisms.flock.ends import EndsPool, gravity_pool, independent_pool
-from murmurate.mechanisms.flock.estimates import estimate_cells, fit_log_weights, with_estimated_cells
-from murmurate.mechanisms.flock.rounds import Plan, use_shape_weights
-from murmurate.mechanisms.flock.shapes import Pace, Shapes, estimate_shapes, fit_pace
+from murmurate.mechanisms.flock.base_model import BaseModel, size_of_length
+from murmurate.mechanisms.flock.ends import EndsPool, gravity_pool
+from murmurate.mechanisms.flock.estimates import fit_log_weights, with_estimated_cells
+from murmurate.mechanisms.flock.rounds import Plan
+from murmurate.mechanisms.flock.shapes import Pace, estimate_shapes, fit_pace
 from murmurate.mechanisms.flock.tables import Zones, trip_contributions
 from murmurate.mechanisms.flock.tracks import Frame
-from murmurate.synthesis.calibrate import correction, relative_middles, starting_weights
-from murmurate.synthesis.ends import Ends, coarsen, filled, joint_of, shrink_zone_hour
+from murmurate.synthesis.calibrate import relative_middles
+from murmurate.synthesis.ends import filled, shrink_zone_hour
 from murmurate.synthesis.moves import MoveWeights, Neighbourhood
 from murmurate.synthesis.shrink import nonnegative, shrink
-from murmurate.synthesis.sizes import Sizes, n_rings_of, rings, sizes_from_tables
+from murmurate.synthesis.sizes import CoupledSizes, n_rings_of, rings, sizes_from_tables
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
-WEIGHTED_TABLES = ("pairs", "source_hour", "destination_hour", "visits", "ends", "diameter", "shape")
-"""Tables that weight candidates where there are no step tables."""
-SIZE_TABLES = ("sizes", "sizes_hour")
-"""Tables that weight candidates where there are step tables: the base model reproduces the others, and fitting their noise
-twice would add to it. Chosen on a built-in city of 87,000 trips."""
-SHAPE_TABLES = ("diameter", "shape")
-"""Tables that weight candidates as well where `rounds.use_shape_weights` says so."""
-CALIBRATED_TABLES = ("towards", "visits", "steps")
+WEIGHTED_TABLES = (
+    "pairs", "source_hour", "destination_hour", "visits", "ends", "diameter", "shape", "sizes", "sizes_hour",
+)  # fmt: skip
+"""Tables that weight candidates."""
+CALIBRATED_TABLES = ("visits", "towards", "steps")
 """Tables towards which step weights are corrected by simulation."""
 CALIBRATION_ROUNDS = 5
-"""Rounds of calibration with step tables. Chosen by hand."""
-COARSE_CALIBRATION_ROUNDS = 3
-"""Rounds of calibration where visits are the only table to correct towards. Chosen by hand."""
-ENDS_POOL_TRIPS = (100_000, 300_000)
-"""Smallest and largest pool of independent ends, in trips; between them ten times the number of trips. Chosen by hand."""
-GRAVITY_POOL_TRIPS = (80_000, 120_000)
-"""The same for ends drawn from the gravity model. Chosen by hand."""
+"""Rounds of calibration. Chosen by hand."""
+ENDS_POOL_TRIPS = (80_000, 300_000)
+"""Smallest and largest pool of ends, in trips; between them ten times the number of trips. Chosen by hand."""
 POOL_TRIPS = (12_000, 60_000)
 """Smallest and largest number of simulated trips for calibration and log-weights; between them twice the trips. Chosen by
 hand."""
-COARSE_POOL_TRIPS = 12_000
-"""Largest number of simulated trips for calibration without step tables. Chosen by hand."""
 SIMULATED_ENDS = 200_000
 """Ends drawn to compute the distribution of distance rings by hour. Chosen by hand."""
 DETOUR_SCALE_CELLS = 0.4
@@ -56,9 +47,14 @@ LONG_STEP_WEIGHT = 0.1
 MIN_ROUTING_WEIGHT = 0.02
 """Minimum routing weight of a cell, as a fraction of the mean weight. Keeps every cell reachable. Chosen by hand."""
 CORRECTION_OFFSET_SDS = 0.7
-"""Offset added to both sides of a visit correction, in standard errors, so that noise alone corrects little. Chosen by hand."""
-VISIT_CORRECTION_POWER = 0.7
-"""Power of a visit correction; below 1, because visits of a cell depend on routes through all other cells. Chosen by hand."""
+"""Offset added to both sides of a correction, in standard errors, so that noise alone corrects little. Chosen by hand."""
+CORRECTION_POWER = 0.7
+"""Power of a correction; below 1, because visits of a cell depend on routes through all other cells. Chosen by hand."""
+DETOURS_BY_TABLE = 3.0
+"""Share of trips whose detours follow the tables of steps, over the detail of the tables; at most 1. Chosen by hand."""
+CLEAR_SDS = 3.5
+"""Difference between a noisy and a simulated count, in noise standard deviations, from which the noisy one is taken whole.
+Gaussian noise alone exceeds it in about two of ten thousand bins. Chosen by hand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,64 +77,72 @@ def fit(plan: Plan, rng: Randomness) -> Fitted:
     n, frame, zones = plan.refined_n(), plan.frame, plan.zones
     generator = rng.generator()
     pace = fit_pace(plan.answers["pace"], plan.answers.get("pace_hour"), frame.hours) if plan.timed else None
-    answers = dict(plan.answers) if "steps" in plan.answers else with_estimated_cells(plan.answers, frame)
+    answers = with_estimated_cells(plan.answers, frame)
     cells = plan.end_cells
-    base = _fit_base_model(answers, frame, zones, cells * (n / max(cells.sum(), 1e-9)), n, plan.norm, generator)
+    base = _fit_base_model(plan, answers, cells * (n / max(cells.sum(), 1e-9)), n, generator)
     pool = int(np.clip(2 * n, *POOL_TRIPS))
-    base = _calibrate(base, answers, plan.norm, n, pool if base.has_step_tables else min(pool, COARSE_POOL_TRIPS), generator)
-    weighted: tuple[str, ...] = WEIGHTED_TABLES
-    if base.has_step_tables:
-        weighted = SIZE_TABLES + (SHAPE_TABLES if use_shape_weights(n, frame.n_coarse, plan.noise) else ())
-    names = [name for name in weighted if name in answers]
+    base = _calibrate(base, answers, plan.norm, n, pool, generator)
+    names = [name for name in WEIGHTED_TABLES if name in answers]
     shown = trip_contributions(names, base.draw(pool, generator), frame, zones, plan.norm)
     log_weights = fit_log_weights(shown, answers, n, pool)
     return Fitted(base, zones, log_weights, plan.norm, n, pace)
 
 
-def _fit_base_model(  # noqa: PLR0917
-    answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats, n: float, norm: Norm, generator: np.random.Generator
+def _fit_base_model(
+    plan: Plan, answers: dict[str, Answer], cells: Floats, n: float, generator: np.random.Generator
 ) -> BaseModel:
     """Fit the base model before calibration."""
+    frame, zones = plan.frame, plan.zones
     shapes = estimate_shapes(answers["diameter"], answers["shape"])
-    ends = _ends_pool(answers, frame, zones, shapes, cells, n, norm, generator)
-    sizes = _fit_sizes(answers, frame, ends, n, generator)
-    visits = estimate_cells(answers["visits"], frame.rows, frame.columns) if "steps" in answers else answers["visits"].noisy
-    weights = _starting_weights(answers, frame, visits)
-    return BaseModel(frame, ends, weights, sizes, visits, cells, shapes, _repeat_shares(answers["diameter"]))
-
-
-def _fit_sizes(
-    answers: dict[str, Answer], frame: Frame, ends: EndsPool, n: float, generator: np.random.Generator
-) -> Sizes | None:
-    """Fit numbers of cells by distance and hour; None without step tables."""
-    drawn = ends.sample(SIMULATED_ENDS, generator)  # before the check, so that seeded releases do not change
-    if "sizes" not in answers:
-        return None
-    n_rings = n_rings_of(frame.rows, frame.columns)
-    ring = rings(frame.coarse_of(drawn.source), frame.coarse_of(drawn.destination), frame.columns)
-    counts = np.bincount(ring * frame.hours + drawn.hour, minlength=n_rings * frame.hours)
-    return sizes_from_tables(
-        answers["sizes"].noisy.reshape(n_rings, -1),
-        answers["sizes_hour"].noisy.reshape(frame.hours, -1) if "sizes_hour" in answers else None,
-        ring_hour=np.asarray(counts.reshape(n_rings, -1) * (n / SIMULATED_ENDS), dtype=np.float64),
-        deviation=answers["sizes"].deviation,
-        columns=frame.columns,
-        least=1,
-    )
-
-
-def _starting_weights(answers: dict[str, Answer], frame: Frame, visits: Floats) -> MoveWeights:
-    """Return step weights before calibration: from the table of directions, or the public base model times visits."""
-    around = frame.around
-    if "towards" in answers:
-        towards = answers["towards"]
-        return starting_weights(towards.noisy.reshape(-1, around.n_offsets), towards.deviation, around)
+    hours = _zone_hours(answers, frame, zones, cells)
+    size = int(np.clip(10 * n, *ENDS_POOL_TRIPS))
+    ends = gravity_pool(shapes, cells, hours, answers, frame, zones, plan.norm, n, size, generator)
+    sizes = _fit_sizes(answers, frame, ends, n, generator) if "sizes" in answers else None
+    visits = answers["visits"].noisy
     mean = max(visits.mean(), 1e-9)
-    return MoveWeights(
+    around = frame.around
+    weights = MoveWeights(
         straight_weights(around, frame.stride),
         ((visits + MIN_ROUTING_WEIGHT * mean) / mean),
         np.ones((around.n_cells, around.n_offsets)),
     )
+    return BaseModel(
+        frame,
+        ends,
+        weights,
+        sizes,
+        visits,
+        cells,
+        _repeat_shares(answers["diameter"]),
+        min(1.0, DETOURS_BY_TABLE * plan.detail),
+    )
+
+
+def _fit_sizes(
+    answers: dict[str, Answer], frame: Frame, ends: EndsPool, n: float, generator: np.random.Generator
+) -> CoupledSizes:
+    """Fit numbers of cells by distance and hour, starting from those that lengths alone give."""
+    drawn = ends.sample(SIMULATED_ENDS, generator)
+    n_rings = n_rings_of(frame.rows, frame.columns)
+    ring = rings(frame.coarse_of(drawn.source), frame.coarse_of(drawn.destination), frame.columns)
+    counts = np.bincount(ring * frame.hours + drawn.hour, minlength=n_rings * frame.hours)
+    size = size_of_length(drawn.outlines.length_m, frame, generator)
+    each = n / SIMULATED_ENDS
+    expected: Floats = np.asarray(
+        np.bincount(ring * frame.max_cells + size - 1, minlength=n_rings * frame.max_cells).reshape(n_rings, -1) * each,
+        dtype=np.float64,
+    )
+    sizes = sizes_from_tables(
+        answers["sizes"].noisy.reshape(n_rings, -1),
+        answers["sizes_hour"].noisy.reshape(frame.hours, -1) if "sizes_hour" in answers else None,
+        ring_hour=np.asarray(counts.reshape(n_rings, -1) * each, dtype=np.float64),
+        deviation=answers["sizes"].deviation,
+        columns=frame.columns,
+        least=1,
+        expected=expected,
+        hour_deviation=answers["sizes_hour"].deviation if "sizes_hour" in answers else None,
+    )
+    return CoupledSizes(expected + 1e-9, sizes)
 
 
 def _repeat_shares(diameter: Answer) -> Floats:
@@ -148,24 +152,6 @@ def _repeat_shares(diameter: Answer) -> Floats:
     share = pooled[1] / max(pooled.sum(), 1e-9)
     repeated = shrink(by_diameter[:, 1], np.maximum(trips, 0) * share + 1e-6, deviation=diameter.deviation)
     return np.clip(repeated / np.maximum(trips, diameter.deviation), 0.0, 1.0)
-
-
-def _ends_pool(  # noqa: PLR0917
-    answers: dict[str, Answer],
-    frame: Frame,
-    zones: Zones,
-    shapes: Shapes,
-    cells: Floats,
-    n: float,
-    norm: Norm,
-    generator: np.random.Generator,
-) -> EndsPool:
-    """Fit the pool of ends: independent ends with fine tables, otherwise the gravity model."""
-    size = int(np.clip(10 * n, *(ENDS_POOL_TRIPS if "apart" in answers else GRAVITY_POOL_TRIPS)))
-    if "apart" in answers:
-        return independent_pool(_joint_ends(answers, frame, zones, cells, n), answers, frame, zones, n, size, generator)
-    hours = _zone_hours(answers, frame, zones, cells)
-    return gravity_pool(shapes, cells, hours, answers, frame, zones, norm, n, size, generator)
 
 
 def _zone_hours(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats) -> tuple[Floats, Floats]:
@@ -182,39 +168,22 @@ def _zone_hours(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: F
     return both[0], both[1]
 
 
-def _joint_ends(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats, n: float) -> Ends:
-    """Fit the joint distribution of both ends and the hour."""
-    pairs = answers["pairs"].noisy.reshape(2**zones.pairs, -1)
-    both = _zone_hours(answers, frame, zones, cells)
-    if frame.hours == 1:
-        coarse = coarsen(both[0], zones.pairs)[:, 0]
-        prior = np.outer(coarse, coarse) / max(coarse.sum(), 1e-9)
-        return Ends(prior[:, :, None], *both, cells, cells, zones.zone, n)
-    joint = joint_of(
-        coarsen(both[0], zones.pairs),
-        coarsen(both[1], zones.pairs),
-        pairs,
-        answers["pairs_hour"].noisy.reshape(2**zones.pairs_hour, 2**zones.pairs_hour, frame.hours),
-        (answers["pairs"].deviation, answers["pairs_hour"].deviation),
-    )
-    return Ends(joint, both[0], both[1], cells, cells, zones.zone, n)
-
-
 def _calibrate(  # noqa: PLR0917
     base: BaseModel, answers: dict[str, Answer], norm: Norm, n: float, pool: int, generator: np.random.Generator
 ) -> BaseModel:
     """Correct step weights towards the noisy tables by simulation: draw trips, count the same tables, compare."""
     around = base.frame.around
     names = [name for name in CALIBRATED_TABLES if name in answers]
-    for _ in range(CALIBRATION_ROUNDS if base.has_step_tables else COARSE_CALIBRATION_ROUNDS):
+    wanted: dict[str, Floats] = {"visits": base.visits}
+    for _ in range(CALIBRATION_ROUNDS):
         shown = trip_contributions(names, base.draw(pool, generator), base.frame, None, norm)
         factor: dict[str, Floats] = {"towards": np.ones(1), "steps": np.ones(1)}
         for name in names:
             expected: Floats = np.asarray(shown[name].table() * (n / (pool * STEPS)), dtype=np.float64)
-            factor[name] = correction(answers[name].noisy, expected, answers[name].deviation)
-        if "steps" not in answers:
-            offset = answers["visits"].deviation * CORRECTION_OFFSET_SDS
-            factor["visits"] = ((base.visits + offset) / (expected + offset)) ** VISIT_CORRECTION_POWER
+            if name not in wanted:
+                wanted[name] = plausible_counts(answers[name].noisy, expected, answers[name].deviation)
+            offset = answers[name].deviation * CORRECTION_OFFSET_SDS
+            factor[name] = ((wanted[name] + offset) / (expected + offset)) ** CORRECTION_POWER
         base = replace(
             base,
             weights=MoveWeights(
@@ -224,6 +193,17 @@ def _calibrate(  # noqa: PLR0917
             ),
         )
     return base
+
+
+def plausible_counts(noisy: Floats, simulated: Floats, deviation: float) -> Floats:
+    """Estimate counts from noisy ones and those of a rough model: bin by bin, as far as the noise allows.
+
+    A bin that is clearly more or less frequent than simulated takes its noisy count. Any other is the posterior mean for a
+    model that may be wrong by as much as its own count.
+    """
+    trust = simulated**2 / (simulated**2 + deviation**2)
+    clear = np.abs(noisy - simulated) > CLEAR_SDS * deviation
+    return np.maximum(simulated + np.where(clear, 1.0, trust) * (noisy - simulated), 0.0)
 
 
 def _by_offset(values: Floats, around: Neighbourhood) -> Floats:

@@ -22,10 +22,8 @@ from murmurate.mechanisms.flock.ends import EndsPool, Outlines
 from murmurate.mechanisms.flock.estimates import candidate_log_weights, resample
 from murmurate.mechanisms.flock.fitting import Fitted
 from murmurate.mechanisms.flock.rounds import CANDIDATES_PER_TRIP
-from murmurate.mechanisms.flock.shapes import N_SHAPE_ROWS, Pace, Shapes, times_us
+from murmurate.mechanisms.flock.shapes import Pace, times_us
 from murmurate.mechanisms.flock.tables import (
-    APART_RATIO_EDGES,
-    LENGTH_RATIO_EDGES,
     N_DIAMETERS,
     N_SPEED_ROWS,
     N_SPEEDS,
@@ -38,14 +36,14 @@ from murmurate.mechanisms.flock.tracks import Frame, Tracks
 from murmurate.spaces import parse
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.moves import MoveWeights
-from murmurate.synthesis.sizes import Sizes
+from murmurate.synthesis.sizes import CoupledSizes, Sizes, n_rings_of
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
 BATCH_TRIPS = 50_000
 """Trips drawn at once, to bound memory. Chosen by hand."""
-FORMAT = 3
+FORMAT = 4
 """Version of the saved files; raised when names or meanings of arrays change."""
 KIND = "flock"
 """Name of the mechanism in the schema of saved files."""
@@ -139,8 +137,7 @@ class FlockModel:
         """Draw candidates and keep `n` of them by weight, in random order and without equal copies."""
         fitted = self.fitted
         base = fitted.base
-        times = CANDIDATES_PER_TRIP["fine" if base.has_step_tables else "coarse"]
-        candidates = base.draw(times * n, generator, ends)
+        candidates = base.draw(CANDIDATES_PER_TRIP * n, generator, ends)
         shown = trip_contributions(list(fitted.log_weights), candidates, base.frame, fitted.zones, fitted.norm)
         chosen = resample(candidate_log_weights(shown, fitted.log_weights, candidates.n), n, generator)
         again = np.concatenate([[False], chosen[1:] == chosen[:-1]])
@@ -189,16 +186,13 @@ def write_model(path: Path, fitted: Fitted, *, time_zone: str, day: str) -> None
         "moves.steps": base.weights.steps.astype(np.float32),
         "visits": base.visits,
         "inside": base.inside,
-        "shapes.diameter": base.shapes.diameter,
-        "shapes.ratios": base.shapes.ratios,
         "repeats": base.repeats,
         "zone": zones.zone,
         **{f"log_weight.{name}": values for name, values in fitted.log_weights.items()},
     }
-    if base.ends.outlines is not None:
-        arrays |= {f"outlines.{name}": values.astype(np.float32) for name, values in vars(base.ends.outlines).items()}
+    arrays |= {f"outlines.{name}": values.astype(np.float32) for name, values in vars(base.ends.outlines).items()}
     if base.sizes is not None:
-        arrays["sizes"] = base.sizes.table
+        arrays |= {"sizes": base.sizes.sizes.table, "expected_sizes": base.sizes.expected}
     if fitted.pace is not None:
         arrays["pace"] = fitted.pace.table
     np.savez_compressed(path / ARRAYS, allow_pickle=False, **arrays)
@@ -214,6 +208,7 @@ def write_model(path: Path, fitted: Fitted, *, time_zone: str, day: str) -> None
             "stride": frame.stride,
         },
         "depths": {name: getattr(zones, name) for name in ("fine", "by_hour", "pairs", "pairs_hour")},
+        "detail": base.detail,
         "norm": fitted.norm,
         "n": fitted.n,
         "time_zone": time_zone,
@@ -237,21 +232,21 @@ def read_model(path: Path) -> tuple[Fitted, str, str]:
     time_zone, day = saved.calendar(schema, path)
     frame, depths = _public_parts(schema, path)
     norm, n = saved.field(schema, "norm", str, path), saved.field(schema, "n", float, path)
+    detail = saved.field(schema, "detail", float, path, low=0.0, high=1.0)
     if norm not in ("l1", "l2"):
         raise InputError(f"{path}: norm in the schema is neither l1 nor l2; the model is damaged.")
     saved.check(path, arrays, _ranges(arrays, frame, depths))
-    outlines = None
-    if "outlines.length_m" in arrays:
-        outlines = Outlines(*(arrays[f"outlines.{field.name}"].astype(np.float64) for field in fields(Outlines)))
+    outlines = Outlines(*(arrays[f"outlines.{field.name}"].astype(np.float64) for field in fields(Outlines)))
+    sizes = CoupledSizes(arrays["expected_sizes"], Sizes(arrays["sizes"], frame.columns, 1)) if "sizes" in arrays else None
     base = BaseModel(
         frame=frame,
         ends=EndsPool(**{name: arrays[f"ends.{name}"] for name in ENDS_ARRAYS}, outlines=outlines),
         weights=MoveWeights(*(arrays[f"moves.{name}"] for name in ("towards", "visits", "steps"))),
-        sizes=Sizes(arrays["sizes"], frame.columns, 1) if "sizes" in arrays else None,
+        sizes=sizes,
         visits=arrays["visits"],
         inside=arrays["inside"],
-        shapes=Shapes(arrays["shapes.diameter"], arrays["shapes.ratios"]),
         repeats=arrays["repeats"],
+        detail=detail,
     )
     log_weights = {
         name.removeprefix("log_weight."): values for name, values in arrays.items() if name.startswith("log_weight.")
@@ -291,18 +286,17 @@ def _ranges(arrays: Arrays, frame: Frame, depths: dict[str, int]) -> dict[str, R
         "moves.steps": weights(frame.n_coarse, around.n_offsets),
         "visits": weights(frame.n_coarse, some=True),
         "inside": weights(n_cells, some=True),
-        "shapes.diameter": weights(N_DIAMETERS, some=True),
-        "shapes.ratios": weights(N_SHAPE_ROWS, len(APART_RATIO_EDGES) + 1, len(LENGTH_RATIO_EDGES) + 1, some=True),
         "repeats": Range(low=0.0, high=1.0, shape=(N_DIAMETERS,)),
         "zone": indices(2 ** depths["fine"], n_cells),
     }
-    if "outlines.length_m" in arrays:
-        for name, edge in zip(("first_y", "first_x", "last_y", "last_x"), (*frame.top, *frame.top), strict=True):
-            ranges[f"outlines.{name}"] = Range(low=0.0, high=float(np.nextafter(np.float32(edge), np.inf)), shape=(pool,))
-        for name in ("diameter_m", "length_m"):
-            ranges[f"outlines.{name}"] = Range(low=MIN_SIZE_M, high=MAX_SIZE_M, shape=(pool,))
-    if "sizes" in arrays:
-        ranges["sizes"] = weights(None, hours, frame.max_cells, some=True)
+    for name, edge in zip(("first_y", "first_x", "last_y", "last_x"), (*frame.top, *frame.top), strict=True):
+        ranges[f"outlines.{name}"] = Range(low=0.0, high=float(np.nextafter(np.float32(edge), np.inf)), shape=(pool,))
+    for name in ("diameter_m", "length_m"):
+        ranges[f"outlines.{name}"] = Range(low=MIN_SIZE_M, high=MAX_SIZE_M, shape=(pool,))
+    if "sizes" in arrays or "expected_sizes" in arrays:
+        n_rings = n_rings_of(frame.rows, frame.columns)
+        ranges["sizes"] = weights(n_rings, hours, frame.max_cells, some=True)
+        ranges["expected_sizes"] = weights(n_rings, frame.max_cells, some=True)
     if "pace" in arrays:
         ranges["pace"] = weights(N_SPEED_ROWS, hours, N_SPEEDS, some=True)
     bins = table_bins(frame) | zone_table_bins(hours, depths)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, sqrt
+from math import ceil, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -42,63 +42,32 @@ REFERENCE_SHARE = 0.2
 """Share of the budget of the notional table whose noise standard deviation is the unit of the thresholds below. Chosen by
 hand."""
 
-COARSE_SHARES = {
-    "n": 0.02,
-    "ends": 0.23,
-    "places": 0.02,
-    "visits": 0.45,
-    "pairs": 0.06,
-    "diameter": 0.11,
-    "shape": 0.11,
+SHARES = {
+    "n": (0.02, 0.02),
+    "ends": (0.23, 0.08),
+    "places": (0.02, 0.0),
+    "visits": (0.45, 0.16),
+    "pairs": (0.06, 0.13),
+    "diameter": (0.11, 0.03),
+    "shape": (0.11, 0.03),
+    "towards": (0.0, 0.17),
+    "steps": (0.0, 0.30),
+    "sizes": (0.0, 0.08),
 }
-"""Shares of the budget where trips are few for the noise and routes are sampled on coarse cells. Visits and ends get most,
-because budget moved to them from pairs and flows raised Kendall's score and F1 on Geolife (docs/mechanisms/flock.md,
-variants)."""
+"""Shares of the budget without parts of the day, at detail 0 and at detail 1; in between they change linearly. Few trips tell
+most about places, many also about steps. Chosen by hand."""
 
-FINE_SHARES = {
-    "n": 0.02,
-    "ends": 0.09,
-    "visits": 0.16,
-    "pairs": 0.22,
-    "towards": 0.12,
-    "steps": 0.22,
-    "sizes": 0.09,
-    "apart": 0.02,
-    "diameter": 0.03,
-    "shape": 0.03,
+HOUR_SHARES = {
+    "source_hour": (0.04, 0.14),
+    "destination_hour": (0.04, 0.14),
+    "pairs_hour": (0.0, 0.06),
+    "sizes_hour": (0.0, 0.05),
 }
-"""Shares where trips are many: routes are sampled on grid cells, and steps and numbers of cells have tables. Chosen by hand."""
+"""Shares of the tables by part of the day, where it is distinguished; the others are scaled down. Chosen by hand."""
 
-COARSE_HOURS_SHARES = {
-    "n": 0.02,
-    "ends": 0.21,
-    "places": 0.02,
-    "source_hour": 0.04,
-    "destination_hour": 0.04,
-    "visits": 0.43,
-    "pairs": 0.05,
-    "diameter": 0.10,
-    "shape": 0.09,
-}
-"""COARSE_SHARES where parts of the day are distinguished. Chosen by hand."""
-
-FINE_HOURS_SHARES = {
-    "n": 0.02,
-    "ends": 0.05,
-    "source_hour": 0.14,
-    "destination_hour": 0.14,
-    "pairs": 0.08,
-    "pairs_hour": 0.06,
-    "visits": 0.09,
-    "towards": 0.11,
-    "steps": 0.18,
-    "sizes": 0.05,
-    "sizes_hour": 0.05,
-    "apart": 0.01,
-    "diameter": 0.01,
-    "shape": 0.01,
-}
-"""FINE_SHARES where parts of the day are distinguished. Chosen by hand."""
+MIN_SHARE = 0.004
+"""Smallest share with which a table is measured; below, the table is left out and its share goes to the others. Such a table
+would be all noise. Chosen by hand."""
 
 COUNT_SHARE = 0.02
 """Share of the noisy number of trips. It is measured first, because it decides which of these tables are used. Chosen by
@@ -123,12 +92,14 @@ MIN_MEAN_COUNT_SDS = 2.5
 """Smallest mean count of a coarse cell, in noise standard deviations of a table with REFERENCE_SHARE. Coarse cells are made as
 small as this allows. Chosen by hand."""
 
-MIN_STEP_TABLE_TRIPS_SDS = 3_000.0
-"""Smallest number of trips for tables of steps and numbers of cells, in the same standard deviations. Chosen by hand."""
+DETAIL_COUNT_SDS = {"l1": (1.5, 3.5), "l2": (0.4, 1.6)}
+"""Mean count of a coarse cell, in the same standard deviations, at which detail begins to grow and at which it reaches 1; in
+between it grows with the logarithm. Smaller under Gaussian noise, where a small share costs less. Chosen on half of the San
+Francisco taxis and on the built-in city."""
 
-MAX_SHAPE_WEIGHT_TRIPS_SDS = 10_000.0
-"""Largest number of trips, in the same standard deviations, for which trips drawn with step tables are also weighted by
-diameter and shape. With more trips this weighting makes patterns worse (docs/mechanisms/flock.md, weighting by shape)."""
+VISITED_CELLS = 9.0
+"""Typical number of coarse cells of a trip. Under Gaussian noise a trip adds 1 / sqrt(cells) to each of them, under Laplace
+noise 1 / cells, so that counts stand sqrt(cells) times clearer of Gaussian noise. From general knowledge of city trips."""
 
 TYPICAL_SPEED_KMH = 25.0
 """Typical speed of trips in cities, in km/h, from general knowledge; it only sets how often a step crosses a corner of a
@@ -138,9 +109,8 @@ PAIR_REFINEMENT = 4.0
 """Origin-destination zones may be this many times finer than single-zone tables, because their log-weights are shrunk per bin.
 Chosen by hand."""
 
-CANDIDATES_PER_TRIP = {"coarse": 3, "fine": 2}
-"""Candidates drawn for each trip that is kept; fewer with step tables, whose base model is nearer to the tables. Chosen by
-hand."""
+CANDIDATES_PER_TRIP = 3
+"""Candidates drawn for each trip that is kept. Chosen by hand."""
 
 UNTIMED_REACH_CELLS = 7
 """Coarse cells a step may cross where trips have no times. Chosen by hand; 100 km/h give the same on cells of 250 m and slots
@@ -241,7 +211,12 @@ class Plan:
     @cached_property
     def shares(self) -> dict[str, float]:
         """Return the share of the budget of each table."""
-        return shares(hours=self.hours, step_tables=use_step_tables(self.n, self.frame.block, self.noise), timed=self.timed)
+        return shares(hours=self.hours, detail=self.detail, timed=self.timed)
+
+    @cached_property
+    def detail(self) -> float:
+        """Return how far the tables describe steps, from 0 (few trips for the noise) to 1."""
+        return detail_of(self.frame.n_coarse, self.n, self.noise)
 
     @cached_property
     def frame(self) -> Frame:
@@ -264,7 +239,7 @@ class Plan:
     def end_cells(self) -> Floats:
         """Estimate [grid cell] ends: coarse cells first (shrunk towards visits), then grid cells within them."""
         answers, frame = self.answers, self.frame
-        coarse = estimate_cells(answers["visits"], frame.rows, frame.columns)
+        coarse = estimate_cells(answers["visits"], frame.rows, frame.columns, frame.coarse_area)
         if "ends" in answers:
             coarse = estimate_cells(answers["ends"], frame.rows, frame.columns, coarse)
         if frame.block == 1:
@@ -344,17 +319,21 @@ def _refuse_too_few(n: float, noise: NoiseLevel) -> None:
         )
 
 
-def shares(*, hours: int, step_tables: bool, timed: bool) -> dict[str, float]:
+def shares(*, hours: int, detail: float, timed: bool) -> dict[str, float]:
     """Return the share of the budget of each table; they add up to one."""
-    if hours == 1:
-        parts = FINE_SHARES if step_tables else COARSE_SHARES
-    else:
-        parts = FINE_HOURS_SHARES if step_tables else COARSE_HOURS_SHARES
-    if not timed:
-        return dict(parts)
-    pace = {name: value for name, value in SPEED_SHARES.items() if name == "pace" or hours > 1}
-    left = (1 - COUNT_SHARE - sum(pace.values())) / (1 - COUNT_SHARE)
-    return {name: value if name == "n" else value * left for name, value in parts.items()} | pace
+    by_hour = {name: few + detail * (many - few) for name, (few, many) in HOUR_SHARES.items()} if hours > 1 else {}
+    pace = {name: value for name, value in SPEED_SHARES.items() if timed and (name == "pace" or hours > 1)}
+    parts = {name: few + detail * (many - few) for name, (few, many) in SHARES.items() if name != "n"}
+    left = 1 - COUNT_SHARE - sum(pace.values())
+    parts = _scaled(parts, left - sum(by_hour.values())) | by_hour
+    kept = {name: value for name, value in parts.items() if value >= MIN_SHARE}
+    return {"n": COUNT_SHARE} | _scaled(kept, left) | pace
+
+
+def _scaled(parts: dict[str, float], total: float) -> dict[str, float]:
+    """Return shares in the same proportions that add up to `total`."""
+    whole = sum(parts.values())
+    return {name: value * total / whole for name, value in parts.items()}
 
 
 def min_trips(noise: NoiseLevel) -> float:
@@ -362,20 +341,22 @@ def min_trips(noise: NoiseLevel) -> float:
     return MIN_TRIPS_SDS * noise.deviation(COUNT_SHARE)
 
 
+def count_sds(n_cells: int, n: float, noise: NoiseLevel) -> float:
+    """Return the mean count of a cell, in noise standard deviations of a table with REFERENCE_SHARE."""
+    clearer = sqrt(VISITED_CELLS) if noise.budget.norm == "l2" else 1.0
+    return max(n, 1.0) * clearer / (noise.deviation(REFERENCE_SHARE) * n_cells)
+
+
 def block_of(grid: Grid, n: float, noise: NoiseLevel) -> int:
     """Return the grid cells along a side of a coarse cell: fewer with more trips or less noise."""
-    worth = max(n, 1.0) / (MIN_MEAN_COUNT_SDS * noise.deviation(REFERENCE_SHARE))
-    return int(np.clip(round(sqrt(grid.n_cells / worth)), 1, max(1, ceil(min(grid.rows, grid.columns) / 2))))
+    side = sqrt(MIN_MEAN_COUNT_SDS / count_sds(grid.n_cells, n, noise))
+    return int(np.clip(round(side), 1, max(1, ceil(min(grid.rows, grid.columns) / 2))))
 
 
-def use_step_tables(n: float, block: int, noise: NoiseLevel) -> bool:
-    """Decide whether steps and numbers of cells get tables; shapes describe few trips better."""
-    return block == 1 and n > MIN_STEP_TABLE_TRIPS_SDS * noise.deviation(REFERENCE_SHARE)
-
-
-def use_shape_weights(n: float, n_cells: int, noise: NoiseLevel) -> bool:
-    """Decide whether trips drawn with step tables are weighted by shape too: if they are few for the noise or the cells."""
-    return n < MAX_SHAPE_WEIGHT_TRIPS_SDS * noise.deviation(REFERENCE_SHARE) or n < n_cells
+def detail_of(n_cells: int, n: float, noise: NoiseLevel) -> float:
+    """Return how far steps and numbers of cells are described by tables of their own, from 0 to 1."""
+    low, high = DETAIL_COUNT_SDS[noise.budget.norm]
+    return float(np.clip(log(count_sds(n_cells, n, noise) / low) / log(high / low), 0.0, 1.0))
 
 
 def stride_of(frame_m: float, slot_s: float) -> float:

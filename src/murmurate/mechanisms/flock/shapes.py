@@ -21,7 +21,6 @@ from murmurate.mechanisms.flock.tables import (
     N_SPEED_ROWS,
     N_SPEEDS,
     diameter_bin,
-    diameter_middle_m,
 )
 from murmurate.mechanisms.flock.tracks import Tracks
 from murmurate.synthesis.ends import draw_within
@@ -71,33 +70,6 @@ class Shapes:
         """Return [distance bin] the share of trips whose ends lie that far apart, by simulation."""
         return np.bincount(diameter_bin(self.draw(SIMULATED_TRIPS, generator)[1]), minlength=N_DIAMETERS) / SIMULATED_TRIPS
 
-    def given_apart(self, apart_m: Floats, generator: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw a diameter and a length for each distance of the ends, in metres."""
-        edges = row_edges_m()
-        middle = np.sqrt(edges[1:] * edges[:-1])
-        ratio_width = np.diff([0.0, *APART_RATIO_EDGES, 1.0])
-        share = self.ratios.sum(axis=2) / np.maximum(self.ratios.sum(), 1e-9)
-        weights = np.zeros((N_DIAMETERS, N_SHAPE_ROWS))
-        for at, apart in enumerate(diameter_middle_m()):
-            ratio = np.minimum(apart / middle, 1.0)
-            column = np.searchsorted(APART_RATIO_EDGES, ratio)
-            possible = edges[1:] > apart
-            weights[at] = possible * (share[np.arange(N_SHAPE_ROWS), column] / (ratio_width[column] * middle) + 1e-15)
-            weights[at, min(at // DIAMETERS_PER_SHAPE_ROW, N_SHAPE_ROWS - 1)] += 1e-15
-        row = draw_within(weights, diameter_bin(apart_m), generator)
-        diameter = np.maximum(edges[row] * (edges[row + 1] / edges[row]) ** generator.random(len(row)), apart_m)
-        column = np.searchsorted(APART_RATIO_EDGES, np.minimum(apart_m / diameter, 1.0))
-        return diameter, diameter * self._length_ratio(row, column, generator)
-
-    def within(self, n: int, most_m: float, generator: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-        """Draw as `draw` does, but only trips with a diameter of at most about `most_m`."""
-        edges = row_edges_m()
-        weights = self.ratios.sum(axis=2) * (edges[:-1] < most_m)[:, None] + 1e-9 * (np.arange(N_SHAPE_ROWS) == 0)[:, None]
-        at = draw_within(weights.reshape(1, -1), np.zeros(n, dtype=np.int64), generator)
-        row, column = np.divmod(at, len(APART_RATIO_EDGES) + 1)
-        wide = edges[row] * (edges[row + 1] / edges[row]) ** generator.random(n)
-        return wide, wide * _apart_ratio(column, generator), wide * self._length_ratio(row, column, generator)
-
     def _length_ratio(self, row: Integers, column: Integers, generator: np.random.Generator) -> Floats:
         """Draw lengths over diameter, given row and bin of the distance ratio."""
         edges = np.array([1.0, *LENGTH_RATIO_EDGES, MAX_LENGTH_RATIO])
@@ -129,12 +101,6 @@ def _apart_ratio(column: Integers, generator: np.random.Generator) -> Floats:
 def bin_edges_m() -> Floats:
     """Return the edges of the bins of diameter, in metres."""
     return np.concatenate([[0.2 * FIRST_DIAMETER_M], FIRST_DIAMETER_M * DIAMETER_GROWTH ** np.arange(N_DIAMETERS)])
-
-
-def row_edges_m() -> Floats:
-    """Return the edges of the rows of the shape table, in metres."""
-    upper = FIRST_DIAMETER_M * DIAMETER_GROWTH ** (np.arange(1, N_SHAPE_ROWS + 1) * DIAMETERS_PER_SHAPE_ROW - 1)
-    return np.concatenate([[0.2 * FIRST_DIAMETER_M], upper])
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,8 +108,6 @@ def _single_bins(tracks: Tracks, frame: Frame, zones: Zones | None, wanted: set[
     bins: dict[str, tuple[Integers, int]] = {}
     if "diameter" in wanted:
         bins["diameter"] = (diameter_bin(tracks.diameter_m) * 2 + tracks.repeats, N_DIAMETERS * 2)
-    if "apart" in wanted:
-        bins["apart"] = (diameter_bin(tracks.apart_cells * frame.grid.cell_m), N_DIAMETERS)
     if "shape" in wanted:
         bins["shape"] = (shape_bin(tracks, frame.grid.cell_m), N_SHAPES)
     size = np.minimum(tracks.walks.sizes, frame.max_cells) - 1
@@ -138,9 +136,6 @@ def end_bins(trips: End, frame: Frame, zones: Zones, wanted: set[str]) -> dict[s
         source, destination = (zones.at(end, zones.pairs_hour) for end in ends)
         pair = (source << zones.pairs_hour) + destination
         bins["pairs_hour"] = (pair * hours + hour, 4**zones.pairs_hour * hours)
-    for name, end in zip(("sources", "destinations"), ends, strict=True):
-        if name in wanted:
-            bins[name] = (zones.at(end, zones.pairs), 2**zones.pairs)
     return bins
 
 
@@ -168,7 +163,7 @@ def table_bins(frame: Frame) -> dict[str, int]:
     sizes = n_rings_of(frame.rows, frame.columns) * frame.max_cells
     around = frame.around
     return {
-        "ends": frame.n_coarse, "places": frame.grid.n_cells, "visits": frame.n_coarse, "apart": N_DIAMETERS,
+        "ends": frame.n_coarse, "places": frame.grid.n_cells, "visits": frame.n_coarse,
         "diameter": N_DIAMETERS * 2, "shape": N_SHAPES, "sizes": sizes, "sizes_hour": frame.hours * frame.max_cells,
         "towards": around.n_relative * around.n_offsets, "steps": around.n_cells * around.n_offsets,
         "pace": N_SPEED_ROWS * N_SPEEDS, "pace_hour": frame.hours * N_SPEEDS,
@@ -188,12 +183,6 @@ def diameter_bin(diameter_m: Floats) -> Integers:
         np.int64
     )
     return np.minimum(growing, N_DIAMETERS - 1)
-
-
-def diameter_middle_m() -> Floats:
-    """Return the geometric middle of each bin of diameter, in metres."""
-    edges = FIRST_DIAMETER_M * DIAMETER_GROWTH ** np.arange(N_DIAMETERS)
-    return np.concatenate([[FIRST_DIAMETER_M / 2], np.sqrt(edges[1:] * edges[:-1])])
 
 
 def shape_bin(tracks: Tracks, cell_m: float) -> Integers:

@@ -64,6 +64,23 @@ class Frame:
         """Return the side of a coarse cell in metres."""
         return self.grid.cell_m * self.block
 
+    @cached_property
+    def area(self) -> Floats:
+        """Return [grid cell] the area that lies in the box, in whole cells: the last row and column are cut."""
+        tall, wide = (np.minimum(edge - np.arange(size), 1.0) for edge, size in zip(self.top, self._shape, strict=True))
+        return np.outer(tall, wide).ravel()
+
+    @cached_property
+    def coarse_area(self) -> Floats:
+        """Return [coarse cell] the area that lies in the box, in whole grid cells."""
+        of_fine = self.coarse_of(np.arange(self.grid.n_cells))
+        return np.bincount(of_fine, weights=self.area, minlength=self.n_coarse).astype(np.float64)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        """Return the rows and columns of the grid."""
+        return self.grid.rows, self.grid.columns
+
     def coarse_of(self, fine: Integers) -> Integers:
         """Return the coarse cell of each grid cell."""
         return (fine // self.grid.columns // self.block) * self.columns + fine % self.grid.columns // self.block
