@@ -32,7 +32,6 @@ def made(asked, private, rng):
 def small_pools(monkeypatch):
     """Fewer candidates: what is tested here does not hang on how many there are."""
     monkeypatch.setattr(fitting, "ENDS_POOL_TRIPS", (10_000, 10_000))
-    monkeypatch.setattr(fitting, "GRAVITY_POOL_TRIPS", (10_000, 10_000))
     monkeypatch.setattr(fitting, "POOL_TRIPS", (2_000, 2_000))
 
 
@@ -47,10 +46,10 @@ def test_an_accountant_finds_no_more_than_was_promised(options):
 
 
 @pytest.mark.parametrize("hours", [1, 24])
-@pytest.mark.parametrize("step_tables", [False, True])
+@pytest.mark.parametrize("detail", [0.0, 0.01, 0.4, 1.0])
 @pytest.mark.parametrize("timed", [False, True])
-def test_shares_never_exceed_the_budget(hours, step_tables, timed):
-    parts = rounds.shares(hours=hours, step_tables=step_tables, timed=timed)
+def test_shares_never_exceed_the_budget(hours, detail, timed):
+    parts = rounds.shares(hours=hours, detail=detail, timed=timed)
     assert parts["n"] == rounds.COUNT_SHARE
     assert 0.999 < sum(parts.values()) <= 1 + 1e-12
 
@@ -232,5 +231,16 @@ def test_bad_parameters_are_refused_at_construction(wrong):
 
 def test_more_trips_or_less_noise_make_finer_cells():
     grid = Grid(60.0, 24.6, 60.3, 25.2, 250)
-    blocks = [rounds.block_of(grid, n, rounds.NoiseLevel(Budget(epsilon=1.0))) for n in (500, 5_000, 50_000, 5_000_000)]
+    noise_level = rounds.NoiseLevel(Budget(epsilon=1.0))
+    sizes = (500, 5_000, 50_000, 5_000_000)
+    blocks = [rounds.block_of(grid, n, noise_level) for n in sizes]
     assert blocks == sorted(blocks, reverse=True) and blocks[0] > blocks[-1] == 1
+    detail = [rounds.detail_of(grid.n_cells, n, noise_level) for n in sizes]
+    assert detail == sorted(detail) and detail[0] == 0 and detail[-1] == 1
+
+
+def test_shares_change_little_by_little():
+    """No table appears at once with much of the budget: the share of every table follows detail without a jump."""
+    for low, high in zip(np.linspace(0, 0.99, 100), np.linspace(0.01, 1, 100), strict=True):
+        one, two = (rounds.shares(hours=24, detail=float(at), timed=True) for at in (low, high))
+        assert max(abs(one.get(name, 0.0) - two.get(name, 0.0)) for name in one | two) < 0.012

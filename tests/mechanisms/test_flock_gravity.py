@@ -120,9 +120,16 @@ def test_estimated_cells_lie_nearer_than_the_noise_and_keep_the_total():
 
 
 def test_interpolated_density_changes_evenly():
-    coarse = np.tile(np.arange(FRAME.columns, dtype=float), FRAME.rows)
-    fine = interpolate_density(coarse, FRAME).reshape(FRAME.grid.rows, -1)
-    assert (np.diff(fine, axis=1) >= 0).all() and (np.diff(fine, axis=0) == 0).all()
+    coarse = np.tile(np.arange(FRAME.columns, dtype=float), FRAME.rows) * FRAME.coarse_area
+    fine = (interpolate_density(coarse, FRAME) / FRAME.area).reshape(FRAME.grid.rows, -1)
+    assert (np.diff(fine, axis=1) >= -1e-9).all() and (np.abs(np.diff(fine, axis=0)) < 1e-9).all()
+
+
+def test_cells_cut_by_the_box_have_their_true_area():
+    whole_m2 = np.ptp(np.array([FRAME.grid.south, FRAME.grid.north])) / FRAME.grid.lat_step
+    whole_m2 *= np.ptp(np.array([FRAME.grid.west, FRAME.grid.east])) / FRAME.grid.lng_step
+    assert FRAME.area.sum() == pytest.approx(whole_m2) == FRAME.coarse_area.sum()
+    assert FRAME.area.max() == 1.0 and FRAME.area.min() < 1.0
 
 
 def test_drawing_is_even_over_what_is_alike():

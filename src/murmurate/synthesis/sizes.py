@@ -12,6 +12,8 @@ from murmurate.synthesis.shrink import nonnegative, shrink
 
 RING_GROWTH = 1.5
 """Ratio of the radii of two consecutive rings of distance. Chosen by hand."""
+SMOOTHING = np.array([1.0, 2.0, 3.0, 2.0, 1.0]) / 9
+"""Weights of five neighbouring sizes in a smoothed row. Chosen by hand."""
 FITTING_ROUNDS = 12
 """Rounds of iterative proportional fitting. Chosen by hand."""
 
@@ -78,14 +80,13 @@ def sizes_from_tables(
     deviation: float,
     columns: int,
     least: int = 2,
-    expected: Floats | None = None,
     hour_deviation: float | None = None,
 ) -> Sizes:
     """Fit sizes to both noisy tables (or the one by distance alone), given distances and hours of the ends.
 
-    Rows by distance are shrunk towards `expected` [ring, size] or, without it, towards the shape of all rows.
+    `hour_deviation` is the noise of the table by hour where it differs from the other's.
     """
-    ring_size = _shrink_rows(by_ring, deviation) if expected is None else _shrink_table(by_ring, expected, deviation)
+    ring_size = _shrink_rows(by_ring, deviation)
     given_ring = (ring_size + 1e-9) / (ring_size + 1e-9).sum(axis=1, keepdims=True)
     table = (ring_hour[:, :, None] + 1e-9) * given_ring[:, None, :]
     if by_hour is not None:
@@ -125,11 +126,10 @@ def _shrink_table(noisy: Floats, expected: Floats, deviation: float) -> Floats:
 
 def _smooth(values: Floats) -> Floats:
     """Smooth a row with triangular weights over five neighbours."""
-    kernel = np.array([1.0, 2.0, 3.0, 2.0, 1.0])
 
     def around(row: Floats) -> Floats:  # by hand: mode "same" gives the longer of row and kernel
         """Return weighted sums over neighbours, as long as the row."""
-        return np.convolve(row, kernel)[2 : 2 + len(row)]
+        return np.convolve(row, SMOOTHING)[2 : 2 + len(row)]
 
     return np.asarray(np.maximum(around(values) / around(np.ones_like(values)), 0.0))
 

@@ -52,9 +52,9 @@ CORRECTION_POWER = 0.7
 """Power of a correction; below 1, because visits of a cell depend on routes through all other cells. Chosen by hand."""
 DETOURS_BY_TABLE = 3.0
 """Share of trips whose detours follow the tables of steps, over the detail of the tables; at most 1. Chosen by hand."""
-CLEAR_SDS = 3.5
+CLEAR_SDS = {"l1": 6.0, "l2": 3.5}
 """Difference between a noisy and a simulated count, in noise standard deviations, from which the noisy one is taken whole.
-Gaussian noise alone exceeds it in about two of ten thousand bins. Chosen by hand."""
+Noise alone exceeds it in two to five of ten thousand bins; Laplace noise has longer tails. Chosen by hand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,6 @@ def _fit_sizes(
         deviation=answers["sizes"].deviation,
         columns=frame.columns,
         least=1,
-        expected=expected,
         hour_deviation=answers["sizes_hour"].deviation if "sizes_hour" in answers else None,
     )
     return CoupledSizes(expected + 1e-9, sizes)
@@ -181,7 +180,7 @@ def _calibrate(  # noqa: PLR0917
         for name in names:
             expected: Floats = np.asarray(shown[name].table() * (n / (pool * STEPS)), dtype=np.float64)
             if name not in wanted:
-                wanted[name] = plausible_counts(answers[name].noisy, expected, answers[name].deviation)
+                wanted[name] = plausible_counts(answers[name].noisy, expected, answers[name].deviation, norm)
             offset = answers[name].deviation * CORRECTION_OFFSET_SDS
             factor[name] = ((wanted[name] + offset) / (expected + offset)) ** CORRECTION_POWER
         base = replace(
@@ -195,14 +194,14 @@ def _calibrate(  # noqa: PLR0917
     return base
 
 
-def plausible_counts(noisy: Floats, simulated: Floats, deviation: float) -> Floats:
+def plausible_counts(noisy: Floats, simulated: Floats, deviation: float, norm: Norm) -> Floats:
     """Estimate counts from noisy ones and those of a rough model: bin by bin, as far as the noise allows.
 
     A bin that is clearly more or less frequent than simulated takes its noisy count. Any other is the posterior mean for a
     model that may be wrong by as much as its own count.
     """
     trust = simulated**2 / (simulated**2 + deviation**2)
-    clear = np.abs(noisy - simulated) > CLEAR_SDS * deviation
+    clear = np.abs(noisy - simulated) > CLEAR_SDS[norm] * deviation
     return np.maximum(simulated + np.where(clear, 1.0, trust) * (noisy - simulated), 0.0)
 
 

@@ -44,15 +44,15 @@ hand."""
 
 SHARES = {
     "n": (0.02, 0.02),
-    "ends": (0.23, 0.08),
+    "ends": (0.23, 0.10),
     "places": (0.02, 0.0),
-    "visits": (0.45, 0.16),
+    "visits": (0.45, 0.27),
     "pairs": (0.06, 0.13),
-    "diameter": (0.11, 0.03),
-    "shape": (0.11, 0.03),
-    "towards": (0.0, 0.17),
-    "steps": (0.0, 0.30),
-    "sizes": (0.0, 0.08),
+    "diameter": (0.11, 0.04),
+    "shape": (0.11, 0.04),
+    "towards": (0.0, 0.13),
+    "steps": (0.0, 0.20),
+    "sizes": (0.0, 0.07),
 }
 """Shares of the budget without parts of the day, at detail 0 and at detail 1; in between they change linearly. Few trips tell
 most about places, many also about steps. Chosen by hand."""
@@ -92,8 +92,8 @@ MIN_MEAN_COUNT_SDS = 2.5
 """Smallest mean count of a coarse cell, in noise standard deviations of a table with REFERENCE_SHARE. Coarse cells are made as
 small as this allows. Chosen by hand."""
 
-DETAIL_COUNT_SDS = {"l1": (1.5, 3.5), "l2": (0.4, 1.6)}
-"""Mean count of a coarse cell, in the same standard deviations, at which detail begins to grow and at which it reaches 1; in
+DETAIL_COUNT_SDS = {"l1": (2.0, 6.0), "l2": (0.4, 1.6)}
+"""Mean count of a grid cell, in the same standard deviations, at which detail begins to grow and at which it reaches 1; in
 between it grows with the logarithm. Smaller under Gaussian noise, where a small share costs less. Chosen on half of the San
 Francisco taxis and on the built-in city."""
 
@@ -216,7 +216,7 @@ class Plan:
     @cached_property
     def detail(self) -> float:
         """Return how far the tables describe steps, from 0 (few trips for the noise) to 1."""
-        return detail_of(self.frame.n_coarse, self.n, self.noise)
+        return detail_of(self.grid.n_cells, self.n, self.noise)
 
     @cached_property
     def frame(self) -> Frame:
