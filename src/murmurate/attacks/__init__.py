@@ -16,6 +16,9 @@ class Attack(Entry):
     """Say where an attack is, and which kinds of release it reads."""
 
     reads: tuple[str, ...] = ("trips",)
+    takes: tuple[str, ...] = ()
+    """What else it is given where it is known: `again` (release other people by the same mechanism), `by_person` (whether the
+    promise is for whole people), `holdout` (people who are not in the release)."""
 
 
 NAMES: Registry[Attack] = Registry(
@@ -25,6 +28,11 @@ NAMES: Registry[Attack] = Registry(
         "reidentify": Attack("murmurate.attacks.reidentify:reidentify"),
         "reconstruct": Attack("murmurate.attacks.reconstruct:reconstruct", reads=("trips", "network")),
         "localise": Attack("murmurate.attacks.localise_pool:localise"),
+        "membership": Attack("murmurate.attacks.trip_membership:membership", takes=("again", "by_person", "holdout")),
+        "copying": Attack("murmurate.attacks.unpaired:copying", takes=("holdout",)),
+        "singling_out": Attack("murmurate.attacks.unpaired:singling_out"),
+        "linkability": Attack("murmurate.attacks.unpaired:linkability"),
+        "inference": Attack("murmurate.attacks.unpaired:inference"),
     },
 )
 """Registry name -> module:function. One line an attack, one entry each in docs/attacks.md."""

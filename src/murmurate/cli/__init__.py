@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from murmurate.cli import data, demo, dummies, exporting, judge, ledger, making
+from murmurate.cli import assure, data, demo, dummies, exporting, judge, ledger, making
 
 app = typer.Typer(
     name="murmurate",
@@ -54,6 +54,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "evaluate": judge.evaluate,
     "attack": judge.attack,
     "study": judge.study,
+    "audit": assure.audit,
     "inspect": data.inspect,
     "demo-data": data.demo_data,
 }

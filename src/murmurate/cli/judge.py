@@ -12,6 +12,7 @@ import typer
 
 from murmurate.cli.choices import EngineWord, LedgerUrl, SpaceSpec, Workers, choose_engine, open_ledger, read_options, takes
 from murmurate.cli.show import aligned, paragraph, table, working
+from murmurate.errors import ParameterError
 
 if TYPE_CHECKING:
     from murmurate.judging.review import Review
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 
 @takes(read=read_options)
 def shared_options(
-    folder: Annotated[Path, typer.Argument(metavar="RELEASE_DIR", help="A release folder.")],
-    against: Annotated[str, typer.Option("--against", help="The private file it was released from.")],
+    folder: Annotated[Path | None, typer.Argument(metavar="[RELEASE_DIR]", help="A release folder.")] = None,
+    against: Annotated[str, typer.Option("--against", help="The private file it was released from.")] = "",
+    release: Annotated[
+        str | None, typer.Option("--release", help="A table that another tool released, in place of a folder.")
+    ] = None,
     ledger: LedgerUrl = None,
     json: Annotated[Path | None, typer.Option("--json", help="Write the scores to this file.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the report to this file.")] = None,
@@ -54,6 +58,11 @@ def evaluate(
     from murmurate.report.base_file import read_base, refuse_elsewhere
     from murmurate.report.page import write_report
 
+    if shared["release"] is not None:
+        from murmurate.judging.review import evaluate as measure_foreign
+
+        _judge_foreign(partial(measure_foreign, metrics=metric, workers=workers), "Scores", **shared)
+        return
     below = read_base(base) if base is not None else None
 
     def measure(found: Review) -> Evaluation:
@@ -81,12 +90,67 @@ def evaluate(
 def attack(
     shared: dict[str, Any],
     only: Annotated[list[str] | None, typer.Option("--attack", help="Only this attack; may be repeated.")] = None,
+    holdout: Annotated[
+        str | None, typer.Option("--holdout", help="Trips of people who are not in the release, to compare with.")
+    ] = None,
 ) -> None:
     """Attack a release as an adversary would; results are internal."""
+    from murmurate.ingest.read import read as read_trips
+    from murmurate.judging.review import attack as attack_foreign
     from murmurate.report.page import write_attack_report
 
+    others: dict[str, Any] = {} if holdout is None else {"holdout": read_trips(holdout, **shared["read"])}
+    if shared["release"] is not None:
+        _judge_foreign(partial(attack_foreign, attacks=only, **others), "What an attacker can still learn", **shared)
+        return
     names = ("attacks.json", "attacks.html")
-    _judge(lambda found: found.run_attacks(attacks=only), write_attack_report, names, "Both are internal.", **shared)
+    run = partial(_run_attacks, attacks=only, **others)
+    _judge(run, write_attack_report, names, "Both are internal.", **shared)
+
+
+def _run_attacks(found: Review, **options: Any) -> Evaluation:
+    return found.run_attacks(**options)
+
+
+def _judge_foreign(
+    measure: Callable[..., Evaluation],
+    title: str,
+    *,
+    folder: Path | None,
+    against: str,
+    release: str,
+    read: dict[str, Any],
+    ledger: str | None,
+    json: Path | None,
+    html: Path | None,
+    force: bool,
+    space: str | None,
+) -> None:
+    """Measure a table that another tool released beside its originals; no ledger knows it, and nothing is promised."""
+    from murmurate.ingest.read import read as read_trips
+    from murmurate.judging.foreign import NOTHING_PROMISED, read_foreign
+    from murmurate.judging.review import write_json
+    from murmurate.report.page import write_foreign_report
+    from murmurate.spaces import parse
+
+    if folder is not None:
+        raise ParameterError("name a release folder, or a table with --release; not both.")
+    if not against:
+        raise ParameterError("name the private file with --against.")
+    with working():
+        place = parse(space) if space else None
+        result = measure(read_foreign(release, space=place, **read), read_trips(against, **read))
+        if json is not None:
+            write_json(
+                json, {"release": Path(release).name, "promised": "nothing", "note": NOTHING_PROMISED, **result.to_json()}
+            )
+        if html is not None:
+            write_foreign_report(html, Path(release).name, title, result)
+    _print_scores(result)
+    typer.echo(NOTHING_PROMISED)
+    for word, path in (("Scores", json), ("Report", html)):
+        if path is not None:
+            typer.echo(f"{word}: {path}")
 
 
 def study(
@@ -119,8 +183,9 @@ def _judge(
     closing: str,
     judge: Callable[[Review, Evaluation], Verdict] | None = None,
     *,
-    folder: Path,
+    folder: Path | None,
     against: str,
+    release: str | None,
     read: dict[str, Any],
     ledger: str | None,
     json: Path | None,
@@ -135,6 +200,9 @@ def _judge(
     from murmurate.releases.manifest import read_manifest
     from murmurate.spaces import parse
 
+    if folder is None or not against:
+        missing = "a release folder (or a table with --release)" if folder is None else "the private file with --against"
+        raise ParameterError(f"name {missing}.")
     with working(), open_ledger(ledger) as book:
         place = parse(space) if space else None
         manifest = read_manifest(folder)
@@ -151,6 +219,14 @@ def _judge(
         write_page(page, found, result, **({} if verdict is None else {"verdict": verdict}))
     if verdict is not None:
         _print_verdict(verdict)
+    _print_scores(result)
+    if found.note:
+        typer.echo(found.note, err=True)
+    typer.echo(f"Scores: {scores}\nReport: {page}\n{closing}")
+
+
+def _print_scores(result: Evaluation) -> None:
+    """Print every score, and why others were not measured."""
     rows = [
         (
             score.name,
@@ -164,9 +240,6 @@ def _judge(
     table(("score", "value", "low", "high", "better", "chance", "unit"), rows)
     for name, reason in result.skipped.items():
         typer.echo(f"not measured: {name}: {reason}", err=True)
-    if found.note:
-        typer.echo(found.note, err=True)
-    typer.echo(f"Scores: {scores}\nReport: {page}\n{closing}")
 
 
 def _print_verdict(verdict: Verdict) -> None:

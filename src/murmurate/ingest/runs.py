@@ -118,7 +118,7 @@ def _in_time(runs: Runs, report: ReadReport, faults: Faults, strict: bool, files
         _, ties = _count_reversals(times, runs.lengths)
     if ties:
         places = [runs.points[name].to_numpy() for name in ("lat", "lng", "cell", "link") if name in runs.points.columns]
-        kind = _find_ties(times, runs.lengths, tuple(np.ascontiguousarray(place, np.float64) for place in places))
+        kind = _find_ties(times, runs.lengths, tuple(np.array(place, np.float64) for place in places))
         report.duplicates += int((kind == 1).sum())
         report.two_places_at_once += int((kind == 2).sum())
         if strict:

@@ -77,6 +77,33 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
     (r"localise\.(\w+)", "Fakes told from the true day by: {0}", "An observer ({0}) picks the true place among the fakes"),
     (r"localise\.(\w+)\.median", "Fakes told from the true day by: {0}, median person", ""),
     (r"localise\.(\w+)\.distance", "Distance of the place taken by: {0}", ""),
+    (
+        r"membership\.auc",
+        "Told from others: was somebody in the data",
+        "Somebody who knows a person's trips and the mechanism tells members from others",
+    ),
+    (r"membership\.best_statistic_auc", "Told from others by the best single statistic", ""),
+    (r"copying\.copies", "Released trips that follow an original throughout", "A released trip is the copy of an original"),
+    (
+        r"copying\.nearer_to_members",
+        "Released trips nearer to people inside than outside",
+        "A released trip lies nearer to somebody inside than to somebody outside",
+    ),
+    (
+        r"singling_out\.success",
+        "Descriptions unique in the release that fit one person",
+        "A description that is unique in the release fits exactly one person",
+    ),
+    (
+        r"linkability\.success",
+        "Start and end lead to the same released trip",
+        "Somebody who knows the start and the end of a trip apart links them by the release",
+    ),
+    (
+        r"inference\.destination",
+        "Destination guessed from start and hour",
+        "Somebody who knows where and when a trip began guesses where it went",
+    ),
 )
 """(name of a score, short label, sentence that a share may follow: "... in 5 % of attempts"); numbers are put in."""
 

@@ -15,17 +15,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
+from murmurate.asking.rounds import fitted, is_measured
 from murmurate.core.ledger import Ledger
 from murmurate.core.mechanism import Payload
 from murmurate.core.space import Integers, Space
 from murmurate.core.trips import Trips
 from murmurate.custody.internal import Internal
 from murmurate.engine import Engine
-from murmurate.errors import InputError
+from murmurate.errors import InputError, MurmurateError
 from murmurate.judging.scoring import Evaluation, run_attacks, take_metrics
 from murmurate.judging.second_sample import second_sample
 from murmurate.judging.study.table import whole_file
 from murmurate.judging.verdict import Verdict, verdict
+from murmurate.mechanisms import build
+from murmurate.noise import secure
 from murmurate.releases import kind_of_data
 from murmurate.releases.folder import Release, open_release
 from murmurate.releases.kind import Kind
@@ -59,7 +62,29 @@ class Review:
 
     def run_attacks(self, **options: Any) -> Evaluation:
         """Run every attack that this kind of release allows; for `options` see `attack`."""
-        return run_attacks(self.release.kind, self.released, self.original, **{"pairing": self.pairing, **options})
+        knows = {**self._mechanism_again(), **{key: options.pop(key) for key in ("holdout",) if key in options}}
+        given = {"pairing": self.pairing, "knows": knows, **options}
+        return run_attacks(self.release.kind, self.released, self.original, **given)
+
+    def _mechanism_again(self) -> dict[str, Any]:
+        """Return how to release other people by the same mechanism, where it makes synthetic trips and can be built here."""
+        manifest = self.release.manifest
+        by_person = manifest.guarantee.unit.name != "trip"
+        try:
+            given = {"space": self.release.space} if self.release.space is not None else {}
+            mechanism = build(manifest.mechanism, {**manifest.parameters, **given})
+        except MurmurateError:
+            return {"by_person": by_person}
+        if mechanism.paired or not self.release.kind.identifiers:
+            return {"by_person": by_person}
+
+        def again(members: Trips, n: int, _run: int) -> Trips:
+            rng = secure()
+            made = fitted(mechanism, members, rng) if is_measured(mechanism) else mechanism.apply(members, rng)
+            trips: Trips = made if isinstance(made, Trips) else made.sample(n, rng)
+            return trips
+
+        return {"again": again, "by_person": by_person}
 
     def verdict(self, evaluation: Evaluation, *, attacked: Evaluation | None = None, seed: int = 0) -> Verdict:
         """Judge the release by its scores (`take_metrics`), by a second real sample, and by `attacked` (`run_attacks`)."""
@@ -151,21 +176,27 @@ def attack(
     attacks: Sequence[str] | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     pairing: ArrayLike | None = None,
+    holdout: Trips | None = None,
     seed: int = 0,
 ) -> Evaluation:
     """Run every attack that the data allow on a release made from these originals. Internal.
 
     `attacks` names some of those that read this kind of release (default: all). `options` gives keyword options to single
-    attacks by name. `release`, `against`, `ledger`, `force`, `space`, `pairing` and `seed` are as for `evaluate`.
+    attacks by name. `holdout` are trips of people who are not in the release. `release`, `against`, `ledger`, `force`,
+    `space`, `pairing` and `seed` are as for `evaluate`.
 
     >>> table = pl.DataFrame({"uid": [1, 1, 2, 2], "tid": [1, 1, 2, 2], "lat": [60.1, 60.11, 60.2, 60.21], "lng": [24.9] * 4})
     >>> found = attack(Trips(table), Trips(table), pairing=[0, 1], attacks=["reidentify"])
     >>> found["reidentify.places.top1_k1"].value, found["reidentify.places.top1_k1"].chance
     (1.0, 0.5)
     """
-    kind, released, kept = _opened(release, against, ledger, force, space)
-    pairing = kept if pairing is None else pairing
-    return run_attacks(kind, released, against, pairing=pairing, attacks=attacks, options=options, seed=seed)
+    chosen: dict[str, Any] = {"attacks": attacks, "options": options, "seed": seed}
+    if isinstance(release, (Release, str, Path)):
+        found = review(release, against, ledger=ledger, force=force, space=space)
+        kept = found.pairing if pairing is None else pairing
+        return found.run_attacks(pairing=kept, **chosen, **({} if holdout is None else {"holdout": holdout}))
+    knows = {} if holdout is None else {"holdout": holdout}
+    return run_attacks(kind_of_data(release), release, against, pairing=pairing, knows=knows, **chosen)
 
 
 def _opened(

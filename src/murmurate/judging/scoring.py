@@ -101,9 +101,10 @@ def run_attacks(
     pairing: ArrayLike | None = None,
     attacks: Sequence[str] | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    knows: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> Evaluation:
-    """Run the attacks that read this kind on what was released."""
+    """Run the attacks that read this kind on what was released; `knows` is what some attacks take besides both sides."""
     chosen = _chosen(attacks, kind, kind.attacks, lambda name: NAMES[name].reads)
     given = dict(options or {})
     stray = [name for name in given if name not in chosen]
@@ -116,7 +117,9 @@ def run_attacks(
         raise InputError(empty, "attack a release that holds trips, with the file it came from.")
 
     def run(name: str) -> list[Score]:
-        scores: list[Score] = NAMES.load(name)(released, original, pairing=pairing, **{"seed": seed, **given.get(name, {})})
+        more = {key: value for key, value in (knows or {}).items() if key in NAMES[name].takes}
+        options = {"seed": seed, **more, **given.get(name, {})}
+        scores: list[Score] = NAMES.load(name)(released, original, pairing=pairing, **options)
         return scores
 
     scores, skipped = _run(chosen, "attacks", run)

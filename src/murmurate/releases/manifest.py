@@ -127,7 +127,9 @@ def _check_types(manifest: Manifest) -> None:
         getattr(manifest, name) for name in ("release_id", "kind", "mechanism", "time_zone", "link", "created", "murmurate")
     ]
     texts += [manifest.model_of or "", *manifest.statement, *manifest.files, *manifest.files.values(), *manifest.parameters]
-    if not all(isinstance(text, str) for text in texts) or not isinstance(manifest.parameters, dict):
+    texts += [*manifest.declared, *manifest.cleaning]
+    objects = (manifest.parameters, manifest.cleaning)
+    if not all(isinstance(text, str) for text in texts) or not all(isinstance(values, dict) for values in objects):
         raise TypeError("a field is not of the type it must have")
     if not re.fullmatch(r"[0-9A-Za-z_-]{1,64}", manifest.release_id + (manifest.model_of or "")):
         raise ValueError("a release id is letters and digits")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from murmurate.core.guarantee import NoGuarantee, short_promise
-from murmurate.core.score import Score
+from murmurate.core.score import Score, number
 from murmurate.judging.review import Review
 from murmurate.judging.scoring import Evaluation
 from murmurate.judging.verdict import GRADES, Verdict
@@ -97,6 +97,24 @@ def write_attack_report(path: str | Path, review: Review, result: Evaluation) ->
             note=review.note,
         ),
     )
+
+
+def write_foreign_report(path: str | Path, name: str, title: str, result: Evaluation) -> Path:
+    """Write what was measured of a table that another tool released; the page says that nothing is promised."""
+    from murmurate.judging.foreign import NOTHING_PROMISED
+
+    return write_page(
+        path,
+        render(
+            "foreign.html.j2", name=name, title=title, note=NOTHING_PROMISED, attacks=attacks(result.scores),
+            skipped=dict(result.skipped),
+        ),
+    )  # fmt: skip
+
+
+def write_audit_report(path: str | Path, audit: Any) -> Path:
+    """Write what an audit found; it was computed from made-up people, so anybody may read it."""
+    return write_page(path, render("audit.html.j2", audit=audit, number=number), public=True)
 
 
 def _public(review: Review, base: Base) -> dict[str, Any]:

@@ -1,0 +1,440 @@
+"""Audit a mechanism: what one unit costs exactly, what its outputs give away, and whether planted faults are caught.
+
+Three kinds of tests, none of which reads private data. The exact meter counts what a canary adds to every table, over its
+noise. Black-box tests tell neighbouring inputs apart from outputs alone: a generator makes outputs, testers turn them into one
+number each, and `attacks.audit` bounds epsilon from below. Sampler tests check the noise itself. Every test also runs on twins
+with a planted fault, which it has to catch: a test that cannot fail proves nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+
+from murmurate import noise
+from murmurate.asking.clipping import add
+from murmurate.asking.meter import Counted, counted
+from murmurate.asking.rounds import Asking, facts_of, is_measured
+from murmurate.asking.table import Answer, Table, TreeTable
+from murmurate.attacks.audit import audit as lower_bound
+from murmurate.attacks.audit import copies
+from murmurate.core import progress
+from murmurate.core.guarantee import DP, GeoInd, KAnonymity, NoGuarantee, to_json
+from murmurate.core.mechanism import Rng
+from murmurate.core.parameters import public_parameters, whole
+from murmurate.core.score import Score
+from murmurate.core.space import Floats
+from murmurate.core.trips import Trips
+from murmurate.errors import GuaranteeRefused, MurmurateError
+from murmurate.judging import twins
+from murmurate.judging.audit_data import CANARY, canaries, of_one_unit, people_in, together, town
+
+QUICK_RUNS, DEEP_RUNS = 4_000, 400_000
+"""Outputs drawn of each neighbour in the quick and in the deep form. The largest epsilon that n outputs can show is about
+ln(n / 15)."""
+TREE_RUNS = 20
+"""Factor by which fewer outputs are drawn of tables of a tree, which cannot be drawn in bulk."""
+METER_ROUNDS = {"quick": 1, "deep": 25}
+"""Noisy answers for which the exact meter counts, each with other zones and thresholds."""
+SCALE_TOLERANCE = 0.1
+"""Relative error of the measured scale of noise that a sampler test accepts; half the noise is off by 0.5."""
+MAX_BINS = 400
+"""Bins of the tables, those that the canary changes most, that testers look at."""
+
+
+class Generator(Protocol):
+    """Makes outputs of a mechanism for one of two neighbouring inputs."""
+
+    def __call__(self, side: int, n: int, rng: Rng) -> Floats:
+        """Return [run, number] outputs for side 0 (with the canary) or 1."""
+        ...
+
+
+class Tester(Protocol):
+    """Turns outputs into one number each, large where they look like side 0."""
+
+    def __call__(self, outputs: Floats) -> Floats:
+        """Return one number for each run."""
+        ...
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A copy of the mechanism with a planted fault, and which test caught it."""
+
+    fault: str
+    caught_by: str
+    """Empty where no test did."""
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Hold what an audit found. Nothing of it was computed from private data."""
+
+    mechanism: str
+    parameters: Mapping[str, Any]
+    guarantee: Mapping[str, Any]
+    scores: tuple[Score, ...]
+    twins: tuple[Twin, ...]
+    note: str = ""
+    unit: str = ""
+    runs: int = 0
+    tables: Mapping[str, float] = field(default_factory=dict)
+    """Share of the promise that the worst canary spends, by table."""
+
+    @property
+    def broken(self) -> tuple[Score, ...]:
+        """Scores above the claim: proof that the promise does not hold."""
+        return tuple(score for score in self.scores if score.high is not None and score.value > score.high)
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing passes the claim and every planted fault was caught."""
+        return not self.broken and all(twin.caught_by for twin in self.twins)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "mechanism": self.mechanism,
+            "parameters": dict(self.parameters),
+            "guarantee": dict(self.guarantee),
+            "unit": self.unit,
+            "passed": self.passed,
+            "runs": self.runs,
+            "scores": [score.to_json() for score in self.scores],
+            "twins": [vars(twin) for twin in self.twins],
+            "tables": dict(self.tables),
+            "note": self.note,
+        }
+
+
+def audit(mechanism: Any, *, deep: bool = False, runs: int | None = None, rng: Rng | None = None, city: Any = None) -> Audit:
+    """Audit a mechanism with its parameters on made-up people; `deep` takes hours and finds smaller faults."""
+    runs = runs or (DEEP_RUNS if deep else QUICK_RUNS)
+    whole("runs", runs, at_least=100)
+    rng, city = rng or noise.secure(), city or town()
+    promise = mechanism.guarantee()
+    private = people_in(getattr(mechanism, "space", None), city)
+    if is_measured(mechanism):
+        found = _measured(mechanism, private, runs, "deep" if deep else "quick", rng)
+    elif isinstance(promise, GeoInd):
+        found = _local(mechanism, runs, rng)
+    elif isinstance(promise, KAnonymity):
+        found = _grouped(mechanism, private, rng)
+    else:
+        said = "nothing is promised" if isinstance(promise, NoGuarantee) else "this variant reads all people at once"
+        found = {"scores": (), "twins": (), "note": f"There is nothing to audit: {said}. Its attacks are in the study."}
+    plain = public_parameters(mechanism)
+    return Audit(
+        mechanism.name, plain, to_json(promise), unit=promise.unit.name, runs=runs, **{"note": "", **found}
+    )  # fmt: skip
+
+
+# -- measured mechanisms ----------------------------------------------------------------------------------------------------
+
+
+def _measured(mechanism: Any, private: Trips, runs: int, form: str, rng: Rng) -> dict[str, Any]:
+    """Audit a mechanism that reads noisy tables: meter, independence of units, black box and sampler."""
+    unit = mechanism.guarantee().unit.name
+    cases = {name: of_one_unit(canary, unit, private.time_zone) for name, canary in canaries(private).items()}
+    worst, worst_name, tables, found = -1.0, "", {}, []
+    for name, canary in progress.track(cases.items(), "canaries", len(cases)):
+        for _ in range(METER_ROUNDS[form]):
+            here = counted(mechanism, (together(private, canary), private), rng)
+            shares = {one.table.name: one.cost(mechanism.budget().norm) for one in here}
+            if sum(shares.values()) > worst:
+                worst, worst_name, tables, found = sum(shares.values()), name, shares, here
+    lone = cases["a lone trip"]
+    dependent = _dependent(mechanism, private, lone, rng)
+    generator = Released(mechanism, found)
+    epsilons = _bounds(generator, mechanism.guarantee(), runs, rng)
+    sampler = _sampler(mechanism, found, rng, twins.honest)
+    scores = (
+        Score(
+            name="audit.meter.worst_share", value=worst, better="lower", high=1.0, family="audit", n=len(cases),
+            note=f"Exact share of the promise that one unit spends, given the noisy answers; worst canary: {worst_name}.",
+        ),
+        Score(
+            name="audit.meter.dependent_tables", value=float(len(dependent)), better="lower", high=0.0, family="audit",
+            note="Tables to which one unit adds something else when other people are there.",
+        ),
+        *epsilons,
+        sampler,
+    )  # fmt: skip
+    return {"scores": scores, "tables": tables, "twins": _measured_twins(mechanism, private, cases, found, runs, rng)}
+
+
+class Released:
+    """Draws the released tables of both sides in bulk: only bins that the canary changes, as others tell nothing."""
+
+    def __init__(self, mechanism: Any, found: list[Counted], draw: twins.Draw = twins.honest) -> None:
+        self.mechanism, self.draw = mechanism, draw
+        self.tree = any(isinstance(one.table, TreeTable) for one in found)
+        self.found = found
+        changes = [add([one.sums[0], (one.sums[1][0], -one.sums[1][1])], one.table.n_bins) for one in found]
+        top = np.sort(np.concatenate([np.abs(size) for _, size in changes] or [np.zeros(0)]))[::-1]
+        least = top[MAX_BINS] if len(top) > MAX_BINS else 0
+        self.bins = [bins[np.abs(size) > least] for bins, size in changes]
+        self.exact = [
+            [_at(one.sums[side], bins) for one, bins in zip(found, self.bins, strict=True)] for side in (0, 1)
+        ]  # fmt: skip
+        budget = mechanism.budget()
+        scales = [np.full(len(bins), _scale(budget, one.table, bins)) for one, bins in zip(found, self.bins, strict=True)]
+        steps = [np.full(len(bins), float(one.table.steps)) for one, bins in zip(found, self.bins, strict=True)]
+        self.scale = np.concatenate(scales) if scales else np.zeros(0)
+        self.means = [np.concatenate(side) / np.concatenate(steps) if scales else np.zeros(0) for side in self.exact]
+        self.laplace = budget.norm == "l1"
+
+    def __call__(self, side: int, n: int, rng: Rng) -> Floats:
+        """Return [run, bin] noisy counts."""
+        if self.tree:
+            return np.array([self._tree(side, rng) for _ in range(n)])
+        parts = []
+        for one, exact in zip(self.found, self.exact[side], strict=True):
+            if len(exact):
+                table = replace(one.table, n_bins=n * len(exact), joint=False)
+                answer = self.draw(self.mechanism.budget(), table, np.tile(exact, n), rng)
+                parts.append(answer.noisy.reshape(n, -1))
+        return np.concatenate(parts, axis=1) if parts else np.zeros((n, 1))
+
+    def _tree(self, side: int, rng: Rng) -> Floats:
+        """Return the counts of one release; a bin that was not released has a count just below its threshold."""
+        budget, values = self.mechanism.budget(), []
+        for one, bins in zip(self.found, self.bins, strict=True):
+            table = one.table
+            answer = self.draw(budget, table, one.exact(side), rng)
+            if isinstance(table, TreeTable) and answer.bins is not None and len(bins):
+                hidden = table.threshold[bins // table.n_columns] - 1.0
+                at = np.minimum(np.searchsorted(answer.bins, bins), max(len(answer.bins) - 1, 0))
+                there = answer.bins[at] == bins if len(answer.bins) else np.zeros(len(bins), dtype=bool)
+                values.append(np.where(there, answer.noisy[at] if len(answer.bins) else 0.0, hidden))
+        return np.concatenate(values) if values else np.zeros(1)
+
+    def testers(self, rng: Rng, runs: int) -> dict[str, Tester]:
+        """Return what tells the sides apart: plain counts, the likelihood ratio, and a classifier trained on other outputs."""
+        gain = self.means[0] - self.means[1] if len(self.scale) else np.zeros(1)
+        sign = np.sign(gain)
+        scale = np.maximum(self.scale, 1e-12) if len(self.scale) else np.ones(1)
+        inside, outside = self.means if len(self.scale) else (np.zeros(1), np.zeros(1))
+
+        def ratio(outputs: Floats) -> Floats:
+            if self.laplace:
+                return np.asarray(((np.abs(outputs - outside) - np.abs(outputs - inside)) / scale).sum(axis=1))
+            return np.asarray((outputs * (gain / scale**2)).sum(axis=1))
+
+        learned = [self(side, max(runs // 4, 50), rng) for side in (0, 1)]
+        return {
+            "counts": lambda outputs: np.asarray((outputs * sign).sum(axis=1)),
+            "likelihood_ratio": ratio,
+            "classifier": trained(*learned),
+        }
+
+
+def trained(inside: Floats, outside: Floats) -> Tester:
+    """Train a linear discriminant on outputs of both sides; each column is weighed by how far its means lie apart."""
+    spread = (inside.var(axis=0) + outside.var(axis=0)) / 2 + 1e-12
+    weight = (inside.mean(axis=0) - outside.mean(axis=0)) / spread
+    return lambda outputs: np.asarray(outputs @ weight)
+
+
+def _bounds(generator: Any, promise: DP, runs: int, rng: Rng) -> tuple[Score, ...]:
+    """Return the lower bound on epsilon by each tester."""
+    runs = max(runs // TREE_RUNS, 100) if generator.tree else runs
+    scores = []
+    for name, tester in generator.testers(rng, runs).items():
+
+        def outputs(side: int, n: int, rng: Rng, tester: Tester = tester) -> Floats:
+            return tester(generator(side, n, rng))
+
+        found = lower_bound(outputs, n=runs, rng=rng, delta=promise.delta)
+        scores.append(replace(found, name=f"audit.black_box.{name}", low=None, high=promise.epsilon, n=runs))
+    return tuple(scores)
+
+
+def _dependent(mechanism: Any, private: Trips, canary: pl.DataFrame, rng: Rng) -> list[str]:
+    """Return the tables to which a unit adds something else when others are there: sums must be sums over units."""
+    alone = Trips(canary.select(private.table.columns), private.space, private.time_zone)
+    far = canary.with_columns(uid=pl.lit("other"), datetime=pl.col("datetime") - pl.duration(days=40_000))
+    rest = together(private, far)
+    found = counted(mechanism, (together(rest, canary), rest, alone), rng)
+    wrong = []
+    for one in found:
+        _, change = add([one.sums[0], *((part[0], -part[1]) for part in one.sums[1:])], one.table.n_bins)
+        if change.any():
+            wrong.append(one.table.name)
+    return wrong
+
+
+def _sampler(mechanism: Any, found: list[Counted], rng: Rng, draw: twins.Draw) -> Score:
+    """Measure how wide the noise really is, over what it is said to be; the worst table."""
+    worst = 0.0
+    budget = mechanism.budget()
+    for one in found:
+        table = Table(
+            name=one.table.name, n_bins=QUICK_RUNS, share=one.table.share, limit=one.table.limit, steps=one.table.steps
+        )
+        if isinstance(one.table, TreeTable):
+            table = replace(table, share=float(one.table.row_share.max()))
+        noisy = draw(mechanism.budget(), table, np.zeros(QUICK_RUNS, dtype=np.int64), rng).noisy
+        said = budget.deviation(table.share, table.limit)
+        worst = max(worst, abs(float(np.sqrt((noisy**2).mean())) / said - 1))
+    return Score(
+        name="audit.sampler.scale_error", value=worst, better="lower", high=SCALE_TOLERANCE, family="audit", n=QUICK_RUNS,
+        note="Relative error of the measured standard deviation of the noise against the one that was promised.",
+    )  # fmt: skip
+
+
+def _measured_twins(  # noqa: PLR0917
+    mechanism: Any, private: Trips, cases: Mapping[str, pl.DataFrame], found: list[Counted], runs: int, rng: Rng
+) -> tuple[Twin, ...]:
+    """Plant every fault in a copy of the mechanism, and say which test caught it."""
+    result = []
+    for fault, draw in twins.DRAWS.items():
+        sampler = _sampler(mechanism, found, rng, draw)
+        caught = "sampler" if sampler.value > SCALE_TOLERANCE else ""
+        generator = Released(mechanism, found, draw)
+        bounds = [score for score in _bounds(generator, mechanism.guarantee(), runs, rng) if score.value > (score.high or 0)]
+        result.append(Twin(fault, " and ".join([*([caught] if caught else []), *(["black box"] if bounds else [])])))
+    crowd = cases[next(name for name in cases if "trips of one person" in name)]
+    share = twins.unclipped_share(mechanism, together(private, cases["a lone trip"]), private, rng)
+    result.append(Twin("no clip", "meter" if share > 1 else "", f"spends {share:.3g} times the promise"))
+    shared = twins.SharedFrame(mechanism)
+    result.append(Twin("clock shared", "meter" if _dependent(shared, private, cases["a lone trip"], rng) else ""))
+    result.append(Twin("person split over partitions", "refused" if _refuses_split(mechanism, private, crowd, rng) else ""))
+    result.append(Twin("fork after draw", "sampler" if fork_repeats(twins.CopiedBlock()) else ""))
+    if fork_repeats(rng.words) and not rng.seeded:
+        result.append(Twin("the mechanism's own generator repeats after a fork", ""))
+    return tuple(result)
+
+
+def _refuses_split(mechanism: Any, private: Trips, crowd: pl.DataFrame, rng: Rng) -> bool:
+    """Whether a person whose trips come in two parts is refused before anything is drawn."""
+    split = crowd if crowd["tid"].n_unique() > 1 else pl.concat([crowd, crowd.with_columns(tid=pl.col("tid") + 1)])
+    half = split["tid"].unique().sort()[: split["tid"].n_unique() // 2]
+    first = together(private, split.filter(pl.col("tid").is_in(half.implode())))
+    second = Trips(split.filter(~pl.col("tid").is_in(half.implode())).select(private.table.columns), None, private.time_zone)
+    asked = mechanism.ask({}, facts_of(private))
+    asking = Asking(mechanism, [first, second], rng, key=b"audit" * 4)
+    try:
+        asking.exact(asked, mechanism.budget().norm)
+    except GuaranteeRefused:
+        return True
+    return False
+
+
+def fork_repeats(words: Callable[[int], Any]) -> bool:
+    """Whether a forked child draws the same words as its parent after the parent has drawn some."""
+    words(4)
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:  # nothing but a draw happens here, so that no thread of the parent is missed
+        try:
+            os.write(theirs, np.asarray(words(4)).tobytes())
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as pipe:
+        told = pipe.read()
+    os.waitpid(child, 0)
+    return bool(told == np.asarray(words(4)).tobytes())
+
+
+# -- local mechanisms and groups ----------------------------------------------------------------------------------------------
+
+
+def _local(mechanism: Any, runs: int, rng: Rng) -> dict[str, Any]:
+    """Audit a mechanism that moves each person's own points: a single point at one of two places a radius apart."""
+    one = replace(mechanism, max_points=1)
+    claim = one.guarantee().epsilon_per_m
+    north, east = (0.0, 0.0) if getattr(one, "space", None) is None else one.space.origin_degrees()
+    apart = mechanism.radius_m / 111_195.0
+    places = [(north, east), (north + apart, east)]
+
+    def made(moved: Callable[[Trips, Rng], Trips]) -> tuple[Score, ...]:
+        def outputs(side: int, n: int, rng: Rng) -> Floats:
+            released = moved(copies(_point(*places[side]), n), rng)
+            return np.column_stack([released.lat, released.lng])
+
+        metres = np.array([111_195.0, 111_195.0 * np.cos(np.radians(north))])
+        testers: dict[str, Tester] = {
+            "position": lambda out: -out[:, 0],
+            "likelihood_ratio": lambda out: np.asarray(
+                np.hypot(*((out - places[1]) * metres).T) - np.hypot(*((out - places[0]) * metres).T)
+            ),
+            "classifier": trained(outputs(0, max(runs // 4, 50), rng), outputs(1, max(runs // 4, 50), rng)),
+        }
+        scores = []
+        for name, tester in testers.items():
+            found = lower_bound(lambda side, n, rng, t=tester: t(outputs(side, n, rng)), n=runs, rng=rng)  # type: ignore[misc]
+            scores.append(
+                replace(
+                    found,
+                    name=f"audit.black_box.{name}",
+                    value=found.value / mechanism.radius_m,
+                    low=None,
+                    high=claim,
+                    unit="1/m",
+                    note=f"{found.note} Two places {mechanism.radius_m:g} m apart, one point.",
+                )
+            )
+        return tuple(scores)
+
+    def caught(moved: Callable[[Trips, Rng], Trips]) -> str:
+        return "black box" if any(score.value > claim for score in made(moved)) else ""
+
+    faults = (
+        Twin("no noise", caught(lambda trips, _rng: trips)),
+        Twin("half noise", caught(replace(one, epsilon=2 * one.epsilon).apply)),
+        Twin("fork after draw", "sampler" if fork_repeats(twins.CopiedBlock()) else ""),
+    )
+    return {"scores": made(one.apply), "twins": faults}
+
+
+def _point(lat: float, lng: float) -> Trips:
+    from datetime import UTC, datetime
+
+    when = datetime(2024, 1, 8, 8, tzinfo=UTC)
+    return Trips(pl.DataFrame({"uid": ["a"], "tid": [1], "datetime": [when], "lat": [lat], "lng": [lng]}))
+
+
+def _grouped(mechanism: Any, private: Trips, rng: Rng) -> dict[str, Any]:
+    """Count, on the released trips alone, how many people move within the radius of each trip all along."""
+    from murmurate.judging.company import companions
+
+    def smallest(released: Trips) -> Score:
+        least = float(companions(released, mechanism.radius_m).min() + 1) if released.n_trips else float(mechanism.k)
+        return Score(
+            name="audit.groups.missing_people", value=max(0.0, mechanism.k - least), better="lower", high=0.0, family="audit",
+            n=released.n_trips, note="People missing from the smallest group that moves together.",
+        )  # fmt: skip
+
+    try:
+        released = mechanism.apply(private, rng)
+    except MurmurateError as error:
+        return {"scores": (), "twins": (), "note": f"The made-up people cannot be released with these settings: {error}"}
+    loner = Twin("a group of one", "groups" if smallest(private).value > 0 else "", "originals are released as they are")
+    return {"scores": (smallest(released),), "twins": (loner,)}
+
+
+def _at(sums: tuple[Any, Any], bins: Any) -> Any:
+    """Return the sums of these bins; 0 where nobody has one."""
+    have, size = sums
+    if not len(have):
+        return np.zeros(len(bins), dtype=np.int64)
+    at = np.minimum(np.searchsorted(have, bins), len(have) - 1)
+    return np.where(have[at] == bins, size[at], 0)
+
+
+def _scale(budget: Any, table: Table, bins: Any) -> Any:
+    if isinstance(table, TreeTable):
+        return np.array([budget.scale(float(share), table.limit) for share in table.row_share[bins // table.n_columns]])
+    return budget.scale(table.share, table.limit)
+
+
+__all__ = ["CANARY", "Answer", "Audit", "Generator", "Tester", "Twin", "audit", "fork_repeats", "trained"]

@@ -1,0 +1,116 @@
+"""Made-up people for audits: a small town inside any public space, and canaries whose presence a promise must hide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from murmurate.core.guarantee import UnitName
+from murmurate.core.space import Space
+from murmurate.core.trips import Trips
+from murmurate.spaces.grid import Grid
+from murmurate.spaces.road import RoadNetwork
+
+PEOPLE, DAYS, SEED, INTERVAL_S = 40, 4, 3, 60
+"""People, days, seed and seconds between points of the made-up town. Set by hand: it counts in a second."""
+CROWDED = 1000
+"""Trips of the canary that has far more than a unit may add."""
+WALK_LINKS = 15
+"""Links of a made-up drive on a road network that is given."""
+CANARY = "canary"
+"""Name of the person who is added."""
+
+
+def town() -> Any:
+    """Return the built-in city in small: trips of people who do not exist, and its spaces."""
+    from murmurate import demo
+
+    return demo.city(people=PEOPLE, days=DAYS, seed=SEED, interval_s=INTERVAL_S)
+
+
+def people_in(space: Space | None, city: Any) -> Trips:
+    """Return the trips of the town, laid over a given public space where that lies elsewhere."""
+    trips: Trips = city.trips
+    table = trips.table.select(pl.col("uid").cast(pl.String), pl.col("tid").cast(pl.Int64), "datetime", "lat", "lng")
+    if isinstance(space, Grid):
+        table = _stretched(table, (space.south, space.north), (space.west, space.east))
+    elif isinstance(space, RoadNetwork) and space.fingerprint != city.network.fingerprint:
+        table = _drives(space)
+    return Trips(table, time_zone=trips.time_zone)
+
+
+def _stretched(table: pl.DataFrame, lat: tuple[float, float], lng: tuple[float, float]) -> pl.DataFrame:
+    """Lay all points over a box, a little inside its edges."""
+
+    def laid(name: str, low: float, high: float) -> pl.Expr:
+        share = (pl.col(name) - pl.col(name).min()) / (pl.col(name).max() - pl.col(name).min())
+        return (low + (high - low) * (0.02 + 0.96 * share)).alias(name)
+
+    return table.with_columns(laid("lat", *lat), laid("lng", *lng))
+
+
+def _drives(network: RoadNetwork) -> pl.DataFrame:
+    """Drive along random links of a network, ten drives of each of 40 people."""
+    generator = np.random.default_rng(SEED)
+    offsets, links = network.out_links
+    lat, lng = network.midpoint
+    rows = []
+    for trip in range(10 * PEOPLE):
+        link = int(generator.integers(network.n_links))
+        start = datetime(2024, 1, 8 + trip % DAYS, 6 + trip % 14, int(generator.integers(60)), tzinfo=UTC)
+        for step in range(WALK_LINKS):
+            rows.append((f"p{trip % PEOPLE}", trip, start.timestamp() + 20 * step, float(lat[link]), float(lng[link])))
+            node = int(network.link_to[link])
+            choice = links[offsets[node] : offsets[node + 1]]
+            if not len(choice):
+                break
+            link = int(choice[generator.integers(len(choice))])
+    table = pl.DataFrame(rows, schema=["uid", "tid", "s", "lat", "lng"], orient="row")
+    when = (pl.col("s") * 1e6).cast(pl.Int64).cast(pl.Datetime("us", "UTC")).alias("datetime")
+    return table.select("uid", "tid", when, "lat", "lng")
+
+
+def canaries(private: Trips) -> Mapping[str, pl.DataFrame]:
+    """Return people whose presence is what the promise is about, by what is extreme about them."""
+    table = private.table
+    first = table.filter(pl.col("uid") == table["uid"][0])
+    one = first.filter(pl.col("tid") == first["tid"][0])
+    return {
+        "a lone trip": _renamed(one),
+        f"{CROWDED:,} trips of one person": _renamed(one, copies=CROWDED),
+        "all trips of a person": _renamed(first),
+        "a trip out of the box": _renamed(one, lat=pl.col("lat") + (5.0 if one["lat"].max() < 80 else -5.0)),  # type: ignore[operator]
+        "a duplicated trip": _renamed(one, copies=2),
+        "a trip of 1900": _renamed(one, stamp=datetime(1900, 1, 1, tzinfo=UTC)),
+        "a trip of 2200": _renamed(one, stamp=datetime(2200, 1, 1, tzinfo=UTC)),
+        "a trip over midnight": _renamed(one, stamp=datetime(2024, 1, 8, 23, 55, tzinfo=UTC)),
+    }
+
+
+def of_one_unit(canary: pl.DataFrame, unit: UnitName, time_zone: str) -> pl.DataFrame:
+    """Cut a canary down to one unit: its first trip, its first day, or everything."""
+    if unit == "trip":
+        return canary.filter(pl.col("tid") == canary["tid"][0])
+    if unit == "user_day":
+        local = pl.col("datetime").dt.convert_time_zone(time_zone).dt.date()
+        start = canary.group_by("tid").agg(day=local.min())
+        first: date = start["day"].min()  # type: ignore[assignment]
+        return canary.join(start.filter(pl.col("day") == first).select("tid"), on="tid", maintain_order="left")
+    return canary
+
+
+def together(private: Trips, more: pl.DataFrame) -> Trips:
+    """Return the trips with further rows."""
+    return Trips(pl.concat([private.table, more.select(private.table.columns)]), private.space, private.time_zone)
+
+
+def _renamed(table: pl.DataFrame, *, stamp: datetime | None = None, copies: int = 1, **columns: Any) -> pl.DataFrame:
+    """Return somebody's trips as the canary's, several times, from another time on, or elsewhere."""
+    if stamp is not None:
+        table = table.with_columns(pl.col("datetime") + (stamp - table["datetime"].min()))  # type: ignore[operator]
+    parts = [table.with_columns(uid=pl.lit(CANARY), tid=pl.col("tid") + 10**7 * (k + 1), **columns) for k in range(copies)]
+    return pl.concat(parts)

@@ -1,0 +1,93 @@
+"""Attacks without a pairing: each wins on a release that gives people away, and stays at chance on one that does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from murmurate.attacks.trip_membership import membership
+from murmurate.attacks.unpaired import copying, inference, linkability, singling_out
+from murmurate.core.trips import Trips
+from murmurate.metrics.comparison import NotMeasurable
+from small_town import scrambled, town
+
+
+def wide_town(n: int, seed: int) -> Trips:
+    """Trips all over the box, so that no two are alike."""
+    rng = np.random.default_rng(seed)
+    ends = np.column_stack([rng.uniform(60.0, 60.2, 2 * n), rng.uniform(24.0, 24.4, 2 * n)]).reshape(n, 2, 2)
+    steps = np.linspace(0, 1, 8)[None, :, None]
+    points = (ends[:, :1] * (1 - steps) + ends[:, 1:] * steps).reshape(-1, 2)
+    trip = np.repeat(np.arange(n), 8)
+    start = np.datetime64("2024-05-06T00:00:00", "us").astype(np.int64) + rng.integers(0, 24, n) * 3_600_000_000
+    when = start[trip] + np.tile(np.arange(8), n) * 60_000_000
+    time = pl.Series(when).cast(pl.Datetime("us", "UTC"))
+    return Trips(pl.DataFrame({"uid": trip // 2, "tid": trip, "datetime": time, "lat": points[:, 0], "lng": points[:, 1]}))
+
+
+ORIGINAL, OTHERS = wide_town(600, 1), wide_town(600, 2)
+
+
+def one(scores, name):
+    return next(score for score in scores if score.name == name)
+
+
+def test_copies_are_found_and_others_are_not():
+    found = one(copying(ORIGINAL, ORIGINAL), "copying.copies")
+    assert found.value == 1
+    assert found.chance < 0.05
+    assert one(copying(OTHERS, ORIGINAL), "copying.copies").value < 0.05
+    nearer = one(copying(ORIGINAL, ORIGINAL, holdout=OTHERS), "copying.nearer_to_members")
+    assert nearer.value > 0.9
+    fair = one(copying(wide_town(900, 3), ORIGINAL, holdout=OTHERS), "copying.nearer_to_members")
+    assert fair.low < 0.5 < fair.high
+
+
+@pytest.mark.parametrize("attack", [singling_out, linkability, inference])
+def test_originals_released_as_they_are_give_people_away(attack):
+    told = attack(ORIGINAL, ORIGINAL)[0]
+    assert told.value > 0.8
+    assert told.value > 3 * told.chance
+    kept = attack(OTHERS, ORIGINAL)[0]
+    assert kept.value < 0.1
+
+
+def released_as_they_are(members, n, run):
+    return members
+
+
+def released_of_nobody(members, n, run):
+    return wide_town(n, 100 + run)
+
+
+def test_membership_wins_on_copies_and_stays_at_chance_on_strangers():
+    assert one(membership(ORIGINAL, ORIGINAL, again=released_as_they_are, by_person=False), "membership.auc").value > 0.95
+    assert one(membership(ORIGINAL, ORIGINAL, again=released_as_they_are), "membership.auc").value > 0.95
+    fair = one(membership(ORIGINAL, ORIGINAL, again=released_of_nobody, by_person=False), "membership.auc")
+    assert abs(fair.value - 0.5) < 0.06
+    assert fair.low < fair.value < fair.high
+
+
+def test_membership_without_the_mechanism_needs_people_outside():
+    with pytest.raises(NotMeasurable, match="holdout"):
+        membership(ORIGINAL, ORIGINAL)
+    assert one(membership(ORIGINAL, ORIGINAL, holdout=OTHERS), "membership.auc").value > 0.9
+    fair = one(membership(wide_town(900, 5), ORIGINAL, holdout=OTHERS), "membership.auc")
+    assert abs(fair.value - 0.5) < 0.1
+
+
+def test_too_few_trips_are_not_measured():
+    few = ORIGINAL.take_trips(np.arange(5))
+    for attack in (copying, singling_out, linkability, inference):
+        with pytest.raises(NotMeasurable):
+            attack(few, ORIGINAL)
+    with pytest.raises(NotMeasurable, match="at least 40"):
+        membership(few, ORIGINAL.take_trips(np.arange(20)), again=released_as_they_are)
+
+
+def test_dense_towns_are_at_chance_for_noise():
+    trips = town(300)
+    noise = scrambled(trips)
+    assert copying(noise, trips)[0].value < 0.05
+    assert inference(noise, trips)[0].value <= inference(noise, trips)[0].chance
