@@ -9,8 +9,9 @@ import pytest
 from murmurate import mechanisms, noise
 from murmurate.core.trips import Trips
 from murmurate.judging import twins
-from murmurate.judging.audit import Released, _bounds, _sampler, audit, fork_repeats
+from murmurate.judging.audit import Released, _bounds, _sampler, audit
 from murmurate.judging.audit_data import town
+from murmurate.judging.audit_parts import fork_repeats
 
 CITY = town()
 FAULTS = {"no noise", "half noise", "no clip", "clock shared", "person split over partitions", "fork after draw"}

@@ -61,7 +61,7 @@ def evaluate(
     if shared["release"] is not None:
         from murmurate.judging.review import evaluate as measure_foreign
 
-        _judge_foreign(partial(measure_foreign, metrics=metric, workers=workers), "Scores", **shared)
+        _judge_foreign(partial(measure_foreign, metrics=metric, workers=workers or 2), "Scores", **shared)
         return
     below = read_base(base) if base is not None else None
 

@@ -8,10 +8,9 @@ with a planted fault, which it has to catch: a test that cannot fail proves noth
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,9 +19,8 @@ from murmurate import noise
 from murmurate.asking.clipping import add
 from murmurate.asking.meter import Counted, counted
 from murmurate.asking.rounds import Asking, facts_of, is_measured
-from murmurate.asking.table import Answer, Table, TreeTable
+from murmurate.asking.table import Table, TreeTable
 from murmurate.attacks.audit import audit as lower_bound
-from murmurate.attacks.audit import copies
 from murmurate.core import progress
 from murmurate.core.guarantee import DP, GeoInd, KAnonymity, NoGuarantee, to_json
 from murmurate.core.mechanism import Rng
@@ -30,9 +28,11 @@ from murmurate.core.parameters import public_parameters, whole
 from murmurate.core.score import Score
 from murmurate.core.space import Floats
 from murmurate.core.trips import Trips
-from murmurate.errors import GuaranteeRefused, MurmurateError
+from murmurate.errors import GuaranteeRefused
 from murmurate.judging import twins
-from murmurate.judging.audit_data import CANARY, canaries, of_one_unit, people_in, together, town
+from murmurate.judging.audit_data import canaries, of_one_unit, people_in, together, town
+from murmurate.judging.audit_local import audit_groups, audit_local
+from murmurate.judging.audit_parts import Tester, Twin, fork_repeats, trained
 
 QUICK_RUNS, DEEP_RUNS = 4_000, 400_000
 """Outputs drawn of each neighbour in the quick and in the deep form. The largest epsilon that n outputs can show is about
@@ -45,32 +45,6 @@ SCALE_TOLERANCE = 0.1
 """Relative error of the measured scale of noise that a sampler test accepts; half the noise is off by 0.5."""
 MAX_BINS = 400
 """Bins of the tables, those that the canary changes most, that testers look at."""
-
-
-class Generator(Protocol):
-    """Makes outputs of a mechanism for one of two neighbouring inputs."""
-
-    def __call__(self, side: int, n: int, rng: Rng) -> Floats:
-        """Return [run, number] outputs for side 0 (with the canary) or 1."""
-        ...
-
-
-class Tester(Protocol):
-    """Turns outputs into one number each, large where they look like side 0."""
-
-    def __call__(self, outputs: Floats) -> Floats:
-        """Return one number for each run."""
-        ...
-
-
-@dataclass(frozen=True)
-class Twin:
-    """A copy of the mechanism with a planted fault, and which test caught it."""
-
-    fault: str
-    caught_by: str
-    """Empty where no test did."""
-    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -124,9 +98,9 @@ def audit(mechanism: Any, *, deep: bool = False, runs: int | None = None, rng: R
     if is_measured(mechanism):
         found = _measured(mechanism, private, runs, "deep" if deep else "quick", rng)
     elif isinstance(promise, GeoInd):
-        found = _local(mechanism, runs, rng)
+        found = audit_local(mechanism, runs, rng)
     elif isinstance(promise, KAnonymity):
-        found = _grouped(mechanism, private, rng)
+        found = audit_groups(mechanism, private, rng)
     else:
         said = "nothing is promised" if isinstance(promise, NoGuarantee) else "this variant reads all people at once"
         found = {"scores": (), "twins": (), "note": f"There is nothing to audit: {said}. Its attacks are in the study."}
@@ -236,13 +210,6 @@ class Released:
         }
 
 
-def trained(inside: Floats, outside: Floats) -> Tester:
-    """Train a linear discriminant on outputs of both sides; each column is weighed by how far its means lie apart."""
-    spread = (inside.var(axis=0) + outside.var(axis=0)) / 2 + 1e-12
-    weight = (inside.mean(axis=0) - outside.mean(axis=0)) / spread
-    return lambda outputs: np.asarray(outputs @ weight)
-
-
 def _bounds(generator: Any, promise: DP, runs: int, rng: Rng) -> tuple[Score, ...]:
     """Return the lower bound on epsilon by each tester."""
     runs = max(runs // TREE_RUNS, 100) if generator.tree else runs
@@ -328,100 +295,6 @@ def _refuses_split(mechanism: Any, private: Trips, crowd: pl.DataFrame, rng: Rng
     return False
 
 
-def fork_repeats(words: Callable[[int], Any]) -> bool:
-    """Whether a forked child draws the same words as its parent after the parent has drawn some."""
-    words(4)
-    ours, theirs = os.pipe()
-    child = os.fork()
-    if child == 0:  # nothing but a draw happens here, so that no thread of the parent is missed
-        try:
-            os.write(theirs, np.asarray(words(4)).tobytes())
-        finally:
-            os._exit(0)
-    os.close(theirs)
-    with os.fdopen(ours, "rb") as pipe:
-        told = pipe.read()
-    os.waitpid(child, 0)
-    return bool(told == np.asarray(words(4)).tobytes())
-
-
-# -- local mechanisms and groups ----------------------------------------------------------------------------------------------
-
-
-def _local(mechanism: Any, runs: int, rng: Rng) -> dict[str, Any]:
-    """Audit a mechanism that moves each person's own points: a single point at one of two places a radius apart."""
-    one = replace(mechanism, max_points=1)
-    claim = one.guarantee().epsilon_per_m
-    north, east = (0.0, 0.0) if getattr(one, "space", None) is None else one.space.origin_degrees()
-    apart = mechanism.radius_m / 111_195.0
-    places = [(north, east), (north + apart, east)]
-
-    def made(moved: Callable[[Trips, Rng], Trips]) -> tuple[Score, ...]:
-        def outputs(side: int, n: int, rng: Rng) -> Floats:
-            released = moved(copies(_point(*places[side]), n), rng)
-            return np.column_stack([released.lat, released.lng])
-
-        metres = np.array([111_195.0, 111_195.0 * np.cos(np.radians(north))])
-        testers: dict[str, Tester] = {
-            "position": lambda out: -out[:, 0],
-            "likelihood_ratio": lambda out: np.asarray(
-                np.hypot(*((out - places[1]) * metres).T) - np.hypot(*((out - places[0]) * metres).T)
-            ),
-            "classifier": trained(outputs(0, max(runs // 4, 50), rng), outputs(1, max(runs // 4, 50), rng)),
-        }
-        scores = []
-        for name, tester in testers.items():
-            found = lower_bound(lambda side, n, rng, t=tester: t(outputs(side, n, rng)), n=runs, rng=rng)  # type: ignore[misc]
-            scores.append(
-                replace(
-                    found,
-                    name=f"audit.black_box.{name}",
-                    value=found.value / mechanism.radius_m,
-                    low=None,
-                    high=claim,
-                    unit="1/m",
-                    note=f"{found.note} Two places {mechanism.radius_m:g} m apart, one point.",
-                )
-            )
-        return tuple(scores)
-
-    def caught(moved: Callable[[Trips, Rng], Trips]) -> str:
-        return "black box" if any(score.value > claim for score in made(moved)) else ""
-
-    faults = (
-        Twin("no noise", caught(lambda trips, _rng: trips)),
-        Twin("half noise", caught(replace(one, epsilon=2 * one.epsilon).apply)),
-        Twin("fork after draw", "sampler" if fork_repeats(twins.CopiedBlock()) else ""),
-    )
-    return {"scores": made(one.apply), "twins": faults}
-
-
-def _point(lat: float, lng: float) -> Trips:
-    from datetime import UTC, datetime
-
-    when = datetime(2024, 1, 8, 8, tzinfo=UTC)
-    return Trips(pl.DataFrame({"uid": ["a"], "tid": [1], "datetime": [when], "lat": [lat], "lng": [lng]}))
-
-
-def _grouped(mechanism: Any, private: Trips, rng: Rng) -> dict[str, Any]:
-    """Count, on the released trips alone, how many people move within the radius of each trip all along."""
-    from murmurate.judging.company import companions
-
-    def smallest(released: Trips) -> Score:
-        least = float(companions(released, mechanism.radius_m).min() + 1) if released.n_trips else float(mechanism.k)
-        return Score(
-            name="audit.groups.missing_people", value=max(0.0, mechanism.k - least), better="lower", high=0.0, family="audit",
-            n=released.n_trips, note="People missing from the smallest group that moves together.",
-        )  # fmt: skip
-
-    try:
-        released = mechanism.apply(private, rng)
-    except MurmurateError as error:
-        return {"scores": (), "twins": (), "note": f"The made-up people cannot be released with these settings: {error}"}
-    loner = Twin("a group of one", "groups" if smallest(private).value > 0 else "", "originals are released as they are")
-    return {"scores": (smallest(released),), "twins": (loner,)}
-
-
 def _at(sums: tuple[Any, Any], bins: Any) -> Any:
     """Return the sums of these bins; 0 where nobody has one."""
     have, size = sums
@@ -435,6 +308,3 @@ def _scale(budget: Any, table: Table, bins: Any) -> Any:
     if isinstance(table, TreeTable):
         return np.array([budget.scale(float(share), table.limit) for share in table.row_share[bins // table.n_columns]])
     return budget.scale(table.share, table.limit)
-
-
-__all__ = ["CANARY", "Answer", "Audit", "Generator", "Tester", "Twin", "audit", "fork_repeats", "trained"]
