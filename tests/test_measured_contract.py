@@ -51,7 +51,7 @@ def promised(name: str, unit: str, city: Any, **more: Any) -> Any:
     options: dict[str, Any] = {"epsilon": EPSILON, **more}
     if joint:
         options |= {"unit": unit, "delta": 1e-6}
-    elif name == "road_counts":
+    elif name in ("road_counts", "dp_loc"):
         options |= {"unit": unit}
     elif name != "plausible":
         options |= {"unit": unit, "max_trips": MAX_TRIPS[unit]}

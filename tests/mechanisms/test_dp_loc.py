@@ -125,7 +125,7 @@ def test_fewer_hours_a_day():
         ({"space": Grid(60.0, 24.0, 61.0, 25.0, 50)}, "larger cells"),
         ({"space": None}, "public grid"),
         ({"space": Grid(60.0, 24.0, 60.001, 24.001, 500)}, "two cells"),
-        ({"unit": "user"}, "max_trips"),
+        ({"unit": "user", "variant": "as_published"}, "max_trips"),
         ({"unit": "trip", "max_trips": 3}, "max_trips"),
         ({"unit": "point"}, "unit"),
         ({"variant": "as_publishd"}, "Did you mean 'as_published'"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from murmurate.asking import Budget, Facts, Round
 from murmurate.asking.table import Answers
+from murmurate.asking.units import COLLISION_POWER, TripsPerUnit
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.core.trips import Trips
@@ -17,11 +18,20 @@ from murmurate.mechanisms.dp_loc.ends_counts import ends_of, noisy_trips, zones_
 from murmurate.mechanisms.dp_loc.model import DPLocModel, load_model
 from murmurate.mechanisms.dp_loc.moves_counts import counted_moves
 from murmurate.mechanisms.dp_loc.settings import VARIANTS, Settings, variant_of
-from murmurate.mechanisms.dp_loc.tables import BY_CELL, BY_ZONE, MOVE_SHARES, ReadTrips, Tables, shares_of
+from murmurate.mechanisms.dp_loc.tables import (
+    BY_CELL,
+    BY_ZONE,
+    MOVE_SHARES,
+    ReadTrips,
+    Tables,
+    joint_shares_of,
+    scaled,
+    shares_of,
+)
 from murmurate.papers import require_jax
 from murmurate.spaces import parse_specs
 from murmurate.spaces.grid import Grid
-from murmurate.synthesis.frames import check_hours_and_day, check_unit
+from murmurate.synthesis.frames import TYPICAL_TRIPS, check_hours_and_day, check_unit
 from murmurate.synthesis.moves import Neighbourhood, reach_of
 
 if TYPE_CHECKING:
@@ -34,16 +44,20 @@ MOST_BINS = 10_000_000
 CLEAR_SDS = 2.0
 """Noise standard deviations from which on a noisy number of trips says that there are some."""
 
+COUNTED_QUANTILE = 0.9
+"""Where units are clipped jointly, each adds up to this quantile of the trips per unit to the number of trips. Chosen by hand:
+higher ones add noise, lower ones leave trips out."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DPLoc:
     """Learns where, when and how trips go on a public grid, and draws new ones.
 
     Guarantee
-        (epsilon, delta)-differential privacy for one unit, add or remove: a trip, or at most `max_trips` trips of a
-        person's day or of a person. Every table and every training step that reads private trips is an event of
-        `guarantee()`; drawing trips reads nothing private. The grid, the hours, all sizes and the fictional day are
-        public parameters; the number of trips is `n_out` or a noisy count.
+        (epsilon, delta)-differential privacy for one unit, add or remove: a trip, or all trips of a person's day or of a
+        person, bounded together (at most `max_trips` of them, where that is given). Every table and every training step
+        that reads private trips is an event of `guarantee()`; drawing trips reads nothing private. The grid, the hours, all
+        sizes and the fictional day are public parameters; the number of trips is `n_out` or a noisy count.
 
     >>> mechanism = DPLoc(epsilon=1.0, space=Grid(60.1, 24.8, 60.3, 25.1, 1000))
     >>> mechanism.guarantee().epsilon, mechanism.guarantee().unit.name
@@ -68,7 +82,7 @@ class DPLoc:
     unit: str = "trip"
     """Whose presence is protected: "trip", "user_day" or "user"."""
     max_trips: int | None = None
-    """Trips read of each person or person-day; needed where the unit is not the trip."""
+    """Trips read of each person or person-day; needed for networks where the unit is not the trip."""
     n_out: int | None = None
     """Trips to release; None: a noisy count of what was read."""
     variant: str = "own"
@@ -100,7 +114,6 @@ class DPLoc:
         parse_specs(self)
         positive("epsilon", self.epsilon, at_most=100)
         share("delta", self.delta)
-        check_unit(self.unit, self.max_trips)
         one_of("variant", self.variant, VARIANTS)
         for name, words in (
             ("initialiser", ("counts", "vae")),
@@ -109,6 +122,7 @@ class DPLoc:
         ):
             if getattr(self, name) is not None:
                 one_of(name, getattr(self, name), words)
+        check_unit(self.unit, self.max_trips, optional=not self.settings().uses_networks)
         for name in ("n_out", "reach"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name))
@@ -157,12 +171,23 @@ class DPLoc:
         )
         return Neighbourhood(rows=self.space.rows, columns=self.space.columns, reach=reach)
 
-    def tables(self) -> Tables:
+    @property
+    def joint(self) -> bool:
+        """Return whether a unit's trips are bounded together: persons and person-days, where all is counted."""
+        return self.unit != "trip" and not self.settings().uses_networks
+
+    def tables(self, answers: Answers | None = None) -> Tables:
         """Return all tables of the counted variant, with their shares of the budget."""
+        limit = counted = float(self.max_trips or TYPICAL_TRIPS[self.unit])
+        if self.joint:
+            limit **= COLLISION_POWER
+            if answers and "units" in answers:
+                per_unit = TripsPerUnit(answers["units"])
+                limit, counted = per_unit.clip(), float(per_unit.quantile(COUNTED_QUANTILE))
         return Tables(
-            around=self.around(), max_cells=self.max_cells, limit=float(self.max_trips or 1),
+            around=self.around(), max_cells=self.max_cells, limit=limit, joint=self.joint, counted=counted,
             reading=ReadTrips(grid=self.space, slot_s=self.slot_s, hours=self.hours),
-            shares=shares_of(self.ends_share),
+            shares=(joint_shares_of if self.joint else shares_of)(self.ends_share),
         )  # fmt: skip
 
     def bounds(self) -> Unit:
@@ -197,7 +222,7 @@ class DPLoc:
         )
 
     def expected_error(self) -> str:
-        deviation = self._noise().scale(self.ends_share, self.max_trips or 1)
+        deviation = self._noise().scale(self.ends_share, self.tables().limit)
         return (
             f"Counts behind the model carry Gaussian noise of about {deviation:.0f} trips and more: zones and hours with fewer "
             "trips than a few times that are told apart poorly, and rare streets are not learned."
@@ -212,7 +237,9 @@ class DPLoc:
 
     def ask(self, answers: Answers, facts: Facts) -> Round | None:
         """Ask for ends by cell and all moves first, then for ends by zones that follow from the noisy counts."""
-        tables = self.tables()
+        answers, tables = scaled(answers), self.tables(answers)
+        if self.joint and "units" not in answers:
+            return tables.unit_sizes()
         if "n" not in answers:
             return tables.round((*BY_CELL, *MOVE_SHARES))
         if "pairs" not in answers:
@@ -221,7 +248,8 @@ class DPLoc:
 
     def model(self, answers: Answers, facts: Facts, rng: Randomness) -> DPLocModel:
         """Fit both models to the noisy counts; what they draw then is free."""
-        tables, n = self.tables(), noisy_trips(answers)
+        answers, tables = scaled(answers), self.tables(answers)
+        n = noisy_trips(answers)
         self._warn(answers)
         ends = ends_of(answers, tables, zones_of(answers, tables, self._noise()))
         router = counted_moves(answers, ends=ends, n=n, tables=tables, route=self.settings().route, rng=rng)
@@ -239,7 +267,7 @@ class DPLoc:
                 "that the box of the grid holds the trips, or give smaller cells or a larger epsilon.",
                 stacklevel=2,
             )
-        units = n / (self.max_trips or 1)
+        units = n / (TripsPerUnit(answers["units"]).quantile(0.5) if self.joint else self.max_trips or 1)
         if units * self.delta > 0.5:
             warnings.warn(
                 f"delta = {self.delta:g} is large for about {units:,.0f} units (a noisy count): well below 1 / units is "

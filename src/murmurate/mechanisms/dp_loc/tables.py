@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from murmurate.asking import STEPS, Contributions, Part, Round, Table
+from murmurate.asking import STEPS, Answer, Contributions, Part, Round, Table
 from murmurate.asking.bounding import units_of_trips
 from murmurate.asking.clipping import spread
-from murmurate.asking.table import once
+from murmurate.asking.table import Answers, once
+from murmurate.asking.units import SHARE as UNITS_SHARE
+from murmurate.asking.units import count_units, units_table
 from murmurate.core.guarantee import Unit
 from murmurate.core.space import Integers
 from murmurate.core.trips import Trips
@@ -40,6 +42,28 @@ BY_CELL = ("n", "source_cell", "destination_cell")
 
 BY_ZONE = ("source_hour", "destination_hour", "pairs", "pairs_hour")
 """Tables of the ends over zones."""
+
+
+WEIGHTED_TRIPS = {"n_cells": 0.005, "n_zones": 0.005}
+"""Shares of the weighted numbers of trips of either round, where units are clipped jointly; each trip counts as its unit's
+weight. The rounds are scaled by them. Chosen by hand."""
+
+
+def joint_shares_of(ends_share: float) -> Mapping[str, float]:
+    """Return the shares where units are clipped jointly: as `shares_of`, after the numbers of units and of weighted trips."""
+    left = 1 - UNITS_SHARE - sum(WEIGHTED_TRIPS.values())
+    return {name: left * part for name, part in shares_of(ends_share).items()} | WEIGHTED_TRIPS
+
+
+def scaled(answers: Answers) -> Answers:
+    """Scale joint tables to the number of trips: each trip entered them with its unit's weight in their round."""
+    found = dict(answers)
+    for total, names in (("n_cells", (*BY_CELL[1:], *MOVE_SHARES)), ("n_zones", BY_ZONE)):
+        if total in found:
+            factor = max(found["n"].noisy[0], 1.0) / max(found[total].noisy[0], 1.0)
+            for name in names:
+                found[name] = Answer(found[name].noisy * factor, found[name].deviation * factor)
+    return found
 
 
 def shares_of(
@@ -100,9 +124,13 @@ class Tables:
     max_cells: int
     reading: ReadTrips
     limit: float
-    """Trips of a unit: what it may add to each table at most."""
+    """Norm of what a unit may add to each table: its trips, or the norm of all of them together where it is clipped jointly."""
     shares: Mapping[str, float]
     """Share of the whole budget by table."""
+    joint: bool = False
+    """Whether a unit is clipped over all tables of a round together."""
+    counted: float = 1.0
+    """Trips that a unit adds to the number of trips at most, where it is clipped jointly."""
 
     @property
     def hours(self) -> int:
@@ -117,13 +145,30 @@ class Tables:
     def round(self, names: tuple[str, ...], zones: Zones | None = None) -> Round:
         """Ask for these tables; those over zones need the zones."""
         sizes = self._n_bins(zones)
-        tables = (Table(name=name, n_bins=sizes[name], share=self.shares[name], limit=self.limit) for name in names)
+        if self.joint:
+            names = (*names, "n_cells" if zones is None else "n_zones")
+        tables = (
+            Table(
+                name=name,
+                n_bins=sizes[name],
+                share=self.shares[name],
+                limit=self.counted if self.joint and name == "n" else self.limit,
+                joint=self.joint and name != "n",
+            )
+            for name in names
+        )
         return Round(tables=tuple(tables), prepare=self.reading, contribute=Count(names, self, zones), keep="cells")
+
+    def unit_sizes(self) -> Round:
+        """Ask for the numbers of trips per unit, from which the bounds of joint tables follow."""
+        return Round(tables=(units_table(),), prepare=self.reading, contribute=_count_unit_sizes, keep="cells")
 
     def _n_bins(self, zones: Zones | None) -> dict[str, int]:
         around = self.around
         found = {
             "n": 1,
+            "n_cells": 1,
+            "n_zones": 1,
             "source_cell": around.n_cells,
             "destination_cell": around.n_cells,
             "towards": around.n_relative * around.n_offsets,
@@ -136,6 +181,10 @@ class Tables:
             found |= dict.fromkeys(("source_hour", "destination_hour"), 2**zones.fine * self.hours)
             found |= {"pairs": 4**zones.pair, "pairs_hour": 4**zones.pair_hour * self.hours}
         return found
+
+
+def _count_unit_sizes(found: Read) -> dict[str, Contributions]:
+    return {"units": count_units(found.unit)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +210,7 @@ class Count:
     def _bins(self, name: str, trips: CellTrips) -> Integers:
         """Return the one bin of each trip."""
         hours, n_sizes = self.tables.hours, self.tables.n_sizes
-        if name == "n":
+        if name in ("n", "n_cells", "n_zones"):
             return np.zeros(trips.n, dtype=np.int64)
         if name in ("source_cell", "destination_cell"):
             return trips.sources if name == "source_cell" else trips.destinations
