@@ -24,7 +24,9 @@ LedgerUrl = Annotated[
 SpaceSpec = Annotated[
     str | None, typer.Option("--space", help="plane:LAT,LNG, grid:SOUTH,WEST,NORTH,EAST:CELL_M or road:FILE.")
 ]
-Layout = Annotated[str | None, typer.Option("--layout", help="cabspotting, porto, geolife, tdrive, gowalla or brightkite.")]
+Layout = Annotated[
+    str | None, typer.Option("--layout", help="A known data set or format: porto, divvy, tlc, mds, ...; see docs/reading.md.")
+]
 Zone = Annotated[str | None, typer.Option("--time-zone", help="The zone of times that carry none, such as Europe/Helsinki.")]
 LocalZone = Annotated[str | None, typer.Option("--local-zone", help="The zone of hours and days; default: --time-zone.")]
 TimeFormat = Annotated[

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from murmurate.errors import Fault, InputError
+from murmurate.ingest import exchange
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.faults import Faults, Place
 from murmurate.ingest.files import SourceFile
@@ -124,6 +125,9 @@ def _porto_points(
     return points if whole.all() else points.filter(whole.gather(trip))
 
 
+_TABLES = (".csv", ".csv.gz", ".csv.zst", ".parquet")
+"""How the names of tables end."""
+
 LAYOUTS: dict[str, Layout] = {
     "cabspotting": Layout(_cabspotting, (".txt",)),
     "porto": Layout(_porto, (".csv", ".csv.gz", ".csv.zst")),
@@ -131,5 +135,13 @@ LAYOUTS: dict[str, Layout] = {
     "tdrive": Layout(_tdrive, (".txt",), "Asia/Shanghai"),
     "gowalla": Layout(_checkins, (".txt", ".txt.gz")),
     "brightkite": Layout(_checkins, (".txt", ".txt.gz")),
+    "mds": Layout(exchange.read_mds, (".json", ".json.gz")),
+    "mf-json": Layout(exchange.read_mf_json, (".json", ".geojson", ".mfjson")),
+    "divvy": Layout(exchange.read_bikes, _TABLES, "America/Chicago"),
+    "citibike": Layout(exchange.read_bikes, _TABLES, "America/New_York"),
+    "chicago": Layout(exchange.read_chicago, _TABLES, "America/Chicago"),
+    "tlc": Layout(exchange.read_tlc, _TABLES, "America/New_York"),
+    "gtfs-ride": Layout(exchange.read_gtfs_ride, ("rider_trip.txt",)),
+    "tides": Layout(exchange.read_tides, ("fare_transactions.csv", ".csv.gz")),
 }
 """Known data sets by the name a user types."""
