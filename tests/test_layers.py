@@ -22,6 +22,7 @@ LAYERS = [
     {"custody"},
     {"judging"},
     {"report"},
+    {"studio"},
     {"cli"},
     {"__main__"},
 ]

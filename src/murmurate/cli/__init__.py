@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from murmurate.cli import assure, data, demo, dummies, exporting, judge, ledger, making
+from murmurate.cli import assure, data, demo, dummies, exporting, judge, ledger, making, studio
 
 app = typer.Typer(
     name="murmurate",
@@ -57,6 +57,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "audit": assure.audit,
     "inspect": data.inspect,
     "demo-data": data.demo_data,
+    "studio": studio.studio,
 }
 """The commands by the word that users type, in the order of the help."""
 for name, command in COMMANDS.items():

@@ -188,7 +188,7 @@ def list_names(
 
 def _ask_for_limit(recipe: Recipe, guarantee: Guarantee) -> dict[str, Any] | None:
     """Ask for the limit of a population that has none; scripts that name a ledger keep its limits themselves."""
-    from murmurate.custody.limits import parse_limit
+    from murmurate.custody.limits import parse_limit, refuse_unlimited
 
     if recipe.ledger is not None:
         typer.echo(
@@ -196,10 +196,7 @@ def _ask_for_limit(recipe: Recipe, guarantee: Guarantee) -> dict[str, Any] | Non
         )
         return None
     if not sys.stdin.isatty():
-        raise ParameterError(
-            f"no limit is set for {guarantee.kind} per {guarantee.unit.name}: say how much may ever be spent with --limit, "
-            "or name a --ledger whose limits you keep yourself."
-        )
+        refuse_unlimited(guarantee)
     answer = typer.prompt(f"How much may ever be spent on these people ({guarantee.kind}, {guarantee.unit.name})?")
     return parse_limit(answer, guarantee)
 

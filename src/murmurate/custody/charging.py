@@ -12,7 +12,7 @@ from murmurate.core.mechanism import Mechanism
 from murmurate.core.parameters import public_parameters
 from murmurate.core.trips import Identity
 from murmurate.custody.internal import Internal, Private
-from murmurate.errors import InputError, MurmurateError
+from murmurate.errors import InputError, LedgerError, MurmurateError
 
 
 @contextmanager
@@ -27,17 +27,21 @@ def charged(
     accept_no_guarantee: bool,
     seeded: bool,
     resume: str | None = None,
+    release_id: str | None = None,
 ) -> Iterator[Internal]:
     """Charge, then give the block the internal folder of the release; an error in the block says that the charge stands.
 
     `facts` are recorded beside the parameters. `resume` is the release id of an interrupted fit, which is not charged again.
+    `release_id` is the id of a new release, by default a random one; the ledger takes no id twice.
     """
     identity = private.identity
-    internal = Internal(ledger, resume or secrets.token_hex(8))
+    internal = Internal(ledger, resume or release_id or secrets.token_hex(8))
     parameters = {**public_parameters(mechanism), **facts}
     if resume is not None:
         _check_resumable(mechanism, identity, ledger, parameters, internal, seeded=seeded)
     else:
+        if release_id is not None and _is_charged(ledger, release_id):
+            raise LedgerError(f"release {release_id} was charged already; every release has an id of its own.")
         name = ledger.population_of(identity, population=population, create=True, override_overlap=override_overlap)
         internal.note_source(private)
         try:
@@ -53,13 +57,22 @@ def charged(
                 seeded=seeded,
             )
         except MurmurateError:
-            internal.drop()
+            if not _is_charged(ledger, internal.release_id):  # what the same order keeps that came first stays
+                internal.drop()
             raise
     try:
         yield internal
     except Exception as error:
         setattr(error, "charged", internal.release_id)  # noqa: B010  also on errors of other makers, such as a full disk
         raise
+
+
+def _is_charged(ledger: Ledger, release_id: str) -> bool:
+    try:
+        ledger.debit(release_id)
+    except LedgerError:
+        return False
+    return True
 
 
 def _check_resumable(

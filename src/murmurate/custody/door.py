@@ -62,6 +62,7 @@ def release(
     rng: noise.Randomness | None = None,
     workers: int = 1,
     engine: str | Engine | None = None,
+    release_id: str | None = None,
 ) -> Release:
     """Charge the ledger, run the mechanism on bounded private trips, and write the release folder.
 
@@ -73,6 +74,7 @@ def release(
     pairwise scores need it. `declared` are sentences about what was looked up in the data and declared public; they are
     published with the release. `rng` is seeded for tests and demos only. `workers` is a number of processes; `engine`
     is an engine or its word instead, such as "dask-local:2" (docs/scale.md).
+    `release_id` is random unless it is given; the ledger charges no id twice, so an order that is repeated is charged once.
     """
     folder = _folder(out)
     rng = rng or noise.secure()
@@ -91,6 +93,7 @@ def release(
             override_overlap=override_overlap,
             accept_no_guarantee=accept_no_guarantee,
             seeded=rng.seeded,
+            release_id=release_id,
         ) as internal,
         running,
     ):

@@ -42,6 +42,14 @@ def population_for(
     return name
 
 
+def refuse_unlimited(guarantee: Guarantee) -> None:
+    """Refuse where no limit is set and nobody can be asked for one."""
+    raise ParameterError(
+        f"no limit is set for {guarantee.kind} per {guarantee.unit.name}: say how much may ever be spent with --limit, "
+        "or name a --ledger whose limits you keep yourself."
+    )
+
+
 def parse_limit(text: str, guarantee: Guarantee) -> dict[str, Any]:
     """Read a limit as people write it: a number (of the guarantee's own kind and unit), or kind:unit:value[:delta].
 

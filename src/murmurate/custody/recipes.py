@@ -204,6 +204,7 @@ def to_toml(recipe: Recipe, parameters: Mapping[str, Any]) -> str:
         value = getattr(recipe, KEYS[key])
         lines.append(f"{key} = {_toml(value)}" if value is not None else f"# {key} = ")
     lines += [f"{key} = {_toml(getattr(recipe, key))}" for key in ("link", "keep_ids", "accept_no_guarantee")]
+    lines += [f"declared = {_toml(list(recipe.declared))}"] if recipe.declared else []
     lines += ["", "[set]"]
     lines += [f"{name} = {_toml(value)}" if value is not None else f"# {name} = none" for name, value in parameters.items()]
     return "\n".join([*lines, *_sections(recipe)]) + "\n"

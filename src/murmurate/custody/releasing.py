@@ -31,11 +31,14 @@ class Prepared:
     target: Path
     running: engine.Engine
 
-    def release(self, ledger: Ledger, *, ask: Ask, override_overlap: bool = False) -> tuple[Release, str]:
+    def release(
+        self, ledger: Ledger, *, ask: Ask, override_overlap: bool = False, release_id: str | None = None
+    ) -> tuple[Release, str]:
         """Charge and write the release; return it with the name of the population that was charged."""
         options = self._options(ledger, ask, override_overlap)
         link, keep_ids = link_word(self.recipe.link), self.recipe.keep_ids
-        return door.release(self.mechanism, self.private, link=link, keep_ids=keep_ids, **options), options["population"]
+        options |= {"link": link, "keep_ids": keep_ids, "release_id": release_id}
+        return door.release(self.mechanism, self.private, **options), options["population"]
 
     def fit(
         self, ledger: Ledger, *, ask: Ask, override_overlap: bool = False, resume: str | None = None

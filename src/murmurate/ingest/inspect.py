@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from murmurate.core.trips import Trips
+from murmurate.core.trips import Identity, Trips
 from murmurate.errors import InputError
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.read import is_path, read
@@ -76,16 +76,23 @@ class Inspection:
         return "\n".join([*lines, "These figures are private: they describe the data, not a release."])
 
 
-def inspect(source: Any, **read_options: Any) -> Inspection:
-    """Describe a source without spending or releasing anything; faults are listed, not raised. Options are those of `read`."""
+def inspect(source: Any, *, on_identity: Callable[[Identity], None] | None = None, **read_options: Any) -> Inspection:
+    """Describe a source without spending or releasing anything; faults are listed, not raised. Options are those of `read`.
+
+    `on_identity` is called with whose data it holds, where it can be read.
+    """
     name = str(source) if is_path(source) else type(source).__name__
     report = ReadReport()
     options = {**read_options, "report": report}
     try:
         if worth_streaming(source):
             with scan(source, **options) as partitions:
+                if on_identity is not None:
+                    on_identity(partitions.identity)
                 return _described(name, partitions, report, partitions.identity.fingerprint)
         trips = read(source, **options)
+        if on_identity is not None:
+            on_identity(trips.identity)
         return _described(name, [trips], report, trips.identity.fingerprint)
     except InputError as error:
         faults = tuple(str(fault) for fault in error.faults)

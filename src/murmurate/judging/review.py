@@ -131,7 +131,7 @@ def review(
         return Review(made, private, None, note)
     kept = made.manifest.ids == "kept"
     pairs = internal.pairing() if internal is not None and not kept else None
-    return Review(made, private, _positions(made.trips, private, pairs, kept), note)
+    return Review(made, private, positions(made.trips, private, pairs, kept), note)
 
 
 def evaluate(
@@ -226,7 +226,7 @@ def _refuse_otherwise_made(manifest: Manifest, private: Trips, record: Mapping[s
         )
 
 
-def _positions(released: Trips, original: Trips, pairs: pl.DataFrame | None, kept: bool) -> Integers | None:
+def positions(released: Trips, original: Trips, pairs: pl.DataFrame | None, kept: bool) -> Integers | None:
     """Return the position of each released trip's original, by the kept pairing or by kept identifiers."""
     if pairs is None and not kept:
         return None

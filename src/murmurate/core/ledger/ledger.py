@@ -17,7 +17,7 @@ from murmurate.core.ledger import populations, sqlite_file
 from murmurate.core.ledger.accounts import SUMMED, Limit, Spent, limit_amount, standing
 from murmurate.core.ledger.book import Book
 from murmurate.core.ledger.people import hash_people, people_digest
-from murmurate.core.ledger.plan import Plan, make_plan
+from murmurate.core.ledger.plan import Plan, make_plan, refuse_unaccepted
 from murmurate.core.ledger.records import REMEDY, default_who
 from murmurate.core.ledger.schema import CHARGED, refuse_unguarded
 from murmurate.core.ledger.state import Debit, State, debit_of
@@ -265,11 +265,7 @@ class Ledger:
                 "a seeded release can be replayed and its noise taken off, so a real ledger does not take it. Leave out "
                 "the seed, or use Ledger.in_memory(). Nothing was spent."
             )
-        if isinstance(guarantee, NoGuarantee) and not accept_no_guarantee:
-            raise GuaranteeRefused(
-                f"this release carries no guarantee ({guarantee.why}); say --accept-no-guarantee if it shall leave "
-                "nevertheless, which is recorded. Nothing was spent."
-            )
+        refuse_unaccepted(guarantee, accepted=accept_no_guarantee)
         if not release_id.strip():
             raise ParameterError("a charge needs a release_id, so that the release can be verified against it.")
         with self._book.writing(self.who) as page:

@@ -120,6 +120,15 @@ def refuse_untrue_statement(guarantee: Guarantee) -> None:
         )
 
 
+def refuse_unaccepted(guarantee: Guarantee, *, accepted: bool) -> None:
+    """Refuse a release without a guarantee unless somebody said that it shall leave nevertheless."""
+    if isinstance(guarantee, NoGuarantee) and not accepted:
+        raise GuaranteeRefused(
+            f"this release carries no guarantee ({guarantee.why}); say --accept-no-guarantee if it shall leave "
+            "nevertheless, which is recorded. Nothing was spent."
+        )
+
+
 def _unopened(population: str | None, guarantee: Guarantee, limited: Sequence[str]) -> str:
     """Say why an account without a limit takes nothing once another of its kind has one."""
     own = guarantee.unit.name
