@@ -198,9 +198,7 @@ def test_paths_from_the_browser_reach_no_file(inside):
 
 
 def test_a_file_lies_closed_beside_the_ledger_under_no_name_of_its_own(inside):
-    status, head, _ = inside.upload(
-        "/new", "../../<b>evil; rm -rf.csv", b"uid,lat,lng,datetime\n1,60,24,2024-01-01T00:00\n"
-    )
+    status, head, _ = inside.upload("/new", "../../<b>evil; rm -rf.csv", b"uid,lat,lng,datetime\n1,60,24,2024-01-01T00:00\n")
     assert status == 303
     draft = re.search(r"location: /draft/([0-9a-f]{16})/file", head, re.I).group(1)
     folder = next(inside.studio.folder.rglob(draft))
