@@ -8,15 +8,35 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
-ROWS = "user_id,trip_id,timestamp,lat,lon\n" + "".join(
-    f"{person},{trip},2024-05-01T{8 + trip:02}:{minute:02}:00,{60.17 + person / 100:.4f},{24.94 + minute / 1000:.4f}\n"
-    for person in range(3)
-    for trip in range(2)
-    for minute in range(5)
-)
+
+
+def trips() -> pl.DataFrame:
+    """Trips in Helsinki on three days: four a day and person, ten points a minute apart."""
+    rng = np.random.default_rng(3)
+    n = 400 * 3 * 4
+    person, rest = np.divmod(np.arange(n), 12)
+    day, trip = np.divmod(rest, 4)
+    start = np.datetime64("2024-05-01T07:00:00") + day * np.timedelta64(1, "D") + trip * np.timedelta64(3, "h")
+    start = start + rng.integers(0, 3600, n) * np.timedelta64(1, "s")
+    centre = np.column_stack((rng.normal(60.2, 0.02, n), rng.normal(24.94, 0.03, n)))
+    step = np.column_stack((rng.normal(0, 0.0015, n), rng.normal(0, 0.003, n)))
+    minute = np.tile(np.arange(10), n)
+    point = np.repeat(np.arange(n), 10)
+    place = centre[point] + step[point] * minute[:, None]
+    return pl.DataFrame(
+        {
+            "user_id": person[point],
+            "trip_id": (4 * day + trip)[point],
+            "timestamp": (start[point] + minute * np.timedelta64(60, "s")).astype("datetime64[us]"),
+            "lat": place[:, 0],
+            "lon": place[:, 1],
+        }
+    )
 
 
 def blocks(language: str, after: str) -> str:
@@ -29,22 +49,36 @@ def blocks(language: str, after: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "trips.csv").write_text(ROWS)
+    table = trips()
+    table.write_csv(tmp_path / "trips.csv")
+    stream = table.drop("trip_id").rename({"user_id": "TaxiID", "lat": "Latitude", "lon": "Longitude"})
+    stream.sort("timestamp").write_csv(tmp_path / "stream.csv")  # all cabs interleaved, no trips
     return tmp_path
 
 
-def test_the_commands_of_the_first_release(folder):
-    script = blocks("sh", "## Release a file").replace("murmurate ", f"{sys.executable} -m murmurate ")
-    environment = {**os.environ, "MURMURATE_STATE": str(folder / "state")}
-    done = subprocess.run(["bash", "-euc", script], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+def test_from_a_raw_stream_to_a_verified_release_in_three_commands(folder):
+    script = blocks("sh", "## Release a file")
+    assert script.count("murmurate ") == 3
+    done = shell(folder, script)
     assert done.returncode == 0, done.stderr
+    assert "Verified:" in done.stdout
     assert (folder / "release" / "statement.md").is_file()
+    assert "Good for" in (folder / "report.html").read_text() or "Not for" in (folder / "report.html").read_text()
+    also = shell(folder, blocks("sh", "limit is refused."))
+    assert also.returncode == 0, also.stderr
+    assert (folder / "private.html").is_file()
+
+
+def shell(folder, script):
+    environment = {**os.environ, "MURMURATE_STATE": str(folder / "state")}
+    lines = script.replace("murmurate ", f"{sys.executable} -m murmurate ")
+    return subprocess.run(["bash", "-euc", lines], cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_the_python(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     exec(compile(blocks("python", "From Python"), "README.md", "exec"), {})
-    assert capsys.readouterr().out.rstrip().endswith("6")
+    assert capsys.readouterr().out.rstrip().endswith("True")
 
 
 def test_every_page_it_names_is_there():

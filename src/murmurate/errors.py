@@ -22,7 +22,7 @@ The exit codes are those of the command line. Messages say what was expected, wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +65,11 @@ class InputError(MurmurateError):
     exit_code = 2
     SHOWN = 20
 
-    def __init__(self, faults: Sequence[Fault] | str, remedy: str | None = None) -> None:
+    def __init__(
+        self, faults: Sequence[Fault] | str, remedy: str | None = None, suggested: Mapping[str, str] | None = None
+    ) -> None:
+        self.suggested = dict(suggested or {})
+        """Columns by canonical name that would probably open the file."""
         self.faults: tuple[Fault, ...] = (Fault(faults),) if isinstance(faults, str) else tuple(faults)
         self.remedy = remedy
         lines = [str(fault) for fault in self.faults[: self.SHOWN]]

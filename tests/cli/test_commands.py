@@ -29,6 +29,8 @@ def folder(tmp_path):
 
 
 def run(folder, *arguments, **options):
+    if arguments[0] in ("release", "fit"):
+        arguments = (*arguments, *CONFIRMED)
     environment = {**os.environ, "MURMURATE_STATE": str(folder / "state"), "NO_COLOR": "1"}
     return subprocess.run(
         [sys.executable, "-m", "murmurate", *map(str, arguments)],
@@ -43,13 +45,15 @@ def run(folder, *arguments, **options):
 
 
 SETTINGS = ("--set", "epsilon=1", "--set", "radius_m=200", "--set", "max_points=10")
+CONFIRMED = ("--confirm", "publish with weak protection")
+"""Moved points keep their times; what is asked about that is tested in test_newcomer.py."""
 
 
 def test_times_are_read_as_the_format_says(folder):
     days = ROWS.replace("2024-05-01T", "01/05/2024 ").replace(":00Z", "")
     (folder / "days.csv").write_text(days)
     told = ("--time-format", "%d/%m/%Y %H:%M", "--time-zone", "UTC")
-    assert "day or month first" in run(folder, "inspect", "days.csv").stdout
+    assert "day or month first" in run(folder, "inspect", "days.csv").stderr
     assert "2024-05-01T08:00" in run(folder, "inspect", "days.csv", *told).stdout
     recipe = (
         'mechanism = "geoind"\nin = "days.csv"\nout = "out"\nlimit = "9"\n[set]\nepsilon = 1\nradius_m = 200\nmax_points = 10\n'
@@ -84,6 +88,7 @@ def test_the_budget_ends(folder):
             "--out",
             f"out{k}",
             *SETTINGS,
+            *CONFIRMED,
             *(["--limit", "0.1"] if k == 0 else []),
         )
     assert done.returncode == 3 and "remain" in done.stderr
@@ -203,7 +208,7 @@ def test_ctrl_c_leaves_no_half_release(folder):
         "G.apply = slow\n"
         "sys.argv = ['murmurate', 'release', 'geoind', '--in', 'trips.csv', '--out', 'out', '--set', 'epsilon=1',"
         " '--set', 'radius_m=200',"
-        " '--set', 'max_points=10', '--ledger', 'l.sqlite']\n"
+        " '--set', 'max_points=10', '--ledger', 'l.sqlite', '--confirm', 'publish with weak protection']\n"
         "from murmurate.cli import main\nmain()\n"
     )
     process = subprocess.Popen(

@@ -12,7 +12,16 @@ import pytest
 from murmurate.cli import main
 from murmurate.demo import city
 
-SETTINGS = ("--set", "epsilon=1", "--set", "radius_m=100", "--set", "max_points=100")
+SETTINGS = (
+    "--set",
+    "epsilon=1",
+    "--set",
+    "radius_m=100",
+    "--set",
+    "max_points=100",
+    "--confirm",
+    "publish with weak protection",
+)
 FEW = ("--metric", "visits", "--metric", "length", "--metric", "point_displacement")
 
 

@@ -266,5 +266,25 @@ def test_spellings_of_one_person_are_one_person(tmp_path):
     assert (trips.n_users, trips.n_points) == (1, 6)
 
 
+REAL = {
+    "rome_taxi_sample.csv": ({}, 51),
+    "geolife_60s.parquet": ({}, 182),
+    "sf_taxi_dploc200_trips.parquet": ({}, 200),
+    "foursquare_nyc_weekly.parquet": ({}, 193),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_files_open_at_once(name, data_dir):
+    options, people = REAL[name]
+    assert read(data_dir / name, **options).n_users == people
+
+
+def test_real_raw_streams_open_with_the_hint_they_print(data_dir):
+    trips = hinted(data_dir / "sf_raw_cabs")
+    assert trips.n_users == 6
+    assert trips.lat.mean() == pytest.approx(37.77, abs=0.05)
+
+
 def test_there_are_enough_variants():
     assert len(HEADERS) + len(DIALECTS) + len(HEADERLESS) + len(JSON) + len(ENDS) >= 60

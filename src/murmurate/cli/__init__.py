@@ -17,6 +17,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from murmurate.cli import assure, data, demo, dummies, exporting, judge, ledger, making, studio
+from murmurate.cli import start as starting
 
 app = typer.Typer(
     name="murmurate",
@@ -44,6 +45,7 @@ def root(
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
+    "start": starting.start,
     "demo": demo.demo,
     "release": making.release,
     "fit": making.fit,

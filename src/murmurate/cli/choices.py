@@ -60,6 +60,10 @@ Occupied = Annotated[
 Override = Annotated[
     bool, typer.Option("--override-overlap", help="A population of its own although its people overlap another's; recorded.")
 ]
+People = Annotated[
+    str | None,
+    typer.Option("--people", help="A name for the numbering of people in this file, where other files number others alike."),
+]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes to use; short for --engine processes:N.")]
 EngineWord = Annotated[
     str | None,

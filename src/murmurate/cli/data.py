@@ -7,26 +7,37 @@ from typing import Annotated, Any
 
 import typer
 
-from murmurate.cli.choices import Json, read_options, takes
+from murmurate.cli.choices import Json, clean_options, read_options, takes
 from murmurate.cli.show import as_json, working
 
 
-@takes(read=read_options)
+@takes(read=read_options, clean=clean_options)
 def inspect(
     source: Annotated[str, typer.Argument(metavar="FILE", help="The file, folder or pattern to look at.")],
+    html: Annotated[Path | None, typer.Option("--html", help="Write a private page: where, when, how many, gaps.")] = None,
     json: Json = False,
     *,
     read: dict[str, Any],
+    clean: dict[str, Any],
 ) -> None:
     """Show what is in a file, and what is wrong with it. Nothing is spent; what it prints is private."""
     from murmurate.ingest.inspect import inspect as look
 
     with working():
-        found = look(source, **read)
+        found = look(source, clean=clean, **read)
     if json:
         as_json(found.to_json())
     else:
-        typer.echo(found.words())
+        typer.echo(found.words(), err=not found.readable)
+    if not found.readable:
+        raise typer.Exit(2)
+    if html is not None:
+        from murmurate.report.inspection import write_inspection
+
+        with working():
+            page = write_inspection(html, found, source)
+        if not json:
+            typer.echo(f"Page:    {page} (private)")
 
 
 def demo_data(

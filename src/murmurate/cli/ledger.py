@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from murmurate.cli.choices import Json, LedgerUrl, Override, Settings, SpaceSpec, open_ledger, read_options, takes
+from murmurate.cli.choices import Json, LedgerUrl, Override, People, Settings, SpaceSpec, open_ledger, read_options, takes
 from murmurate.cli.show import as_json, table
 
 app = typer.Typer(help="The record of what each population has spent.", no_args_is_help=True)
@@ -36,18 +36,11 @@ def show(
             return
         typer.echo(f"Ledger: {book.url}")
         for name in names:
-            rows = [
-                (
-                    account.spent.kind,
-                    account.spent.unit,
-                    account.spent,
-                    account.ceiling,
-                    account.remaining or "",
-                    account.n_charges,
-                )
-                for account in book.spent(name)
-            ]
-            table(("kind", "unit", "spent", "limit", "remaining", "charges"), rows, title=f"population {name}")
+            accounts = book.spent(name)
+            typer.echo(f"\nPopulation {name!r}: {'' if accounts else 'nothing spent, no limit'}")
+            for account in accounts:
+                typer.echo(f"  {_account_words(account)}")
+        typer.echo("")
         lines = [(entry.at[:19], entry.who, entry.population or "", entry.what, _details(entry.details)) for entry in history]
         table(("when (UTC)", "who", "population", "what", "details"), lines, title="history")
 
@@ -124,14 +117,15 @@ def attach(
     source: Annotated[str, typer.Argument(metavar="FILE", help="The file whose people they are.")],
     create: Annotated[bool, typer.Option("--create", help="Make the population if it is new.")] = False,
     override_overlap: Override = False,
+    people: People = None,
     ledger: LedgerUrl = None,
     *,
     read: dict[str, Any],
 ) -> None:
     """Say whose data a file holds, so that it spends their budget."""
-    from murmurate.ingest.read import read as read_private
+    from murmurate.custody.sources import open_private
 
-    private = read_private(source, **read)
+    private = open_private(source, read=read, people=people)
     with open_ledger(ledger) as book:
         book.attach(private.identity, population, create=create, override_overlap=override_overlap)
         typer.echo(f"{source} now belongs to population {population!r} in {book.url}.")
@@ -171,6 +165,17 @@ def forget(
 
 def _amount(amount: object) -> dict[str, object] | None:
     return None if amount is None else dict(vars(amount))
+
+
+def _account_words(account: Any) -> str:
+    """Say what was spent of an account, what is left, and what an account without a limit takes."""
+    releases = f"{account.n_charges:,} release{'s' if account.n_charges != 1 else ''}"
+    if account.limit is not None:
+        left = "nothing is left" if not account.remaining.epsilon else f"{account.remaining} left"
+        return f"{left}: {account.spent} spent in {releases} of the limit of {account.limit}"
+    if account.closed:
+        return f"{account.spent} spent in {releases} for coarser units; no limit of its own, so nothing is charged for it alone"
+    return f"{account.spent} spent in {releases}; NO LIMIT is set: any amount may be spent (murmurate ledger limit)"
 
 
 def _account(account: Any) -> dict[str, object]:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from murmurate.cli.asking import EMPTY, Asked, Confirm, Yes, is_nearly_empty
 from murmurate.cli.choices import (
     EngineWord,
     Json,
     LedgerUrl,
     Override,
+    People,
     Settings,
     SpaceSpec,
     Workers,
@@ -46,6 +48,7 @@ def recipe_options(
     ledger: LedgerUrl = None,
     space: SpaceSpec = None,
     population: Annotated[str | None, typer.Option("--population", help="Whose budget is charged.")] = None,
+    people: People = None,
     limit: Annotated[
         str | None,
         typer.Option(
@@ -72,6 +75,7 @@ def recipe_options(
         out=str(out) if out else None,
         ledger=ledger,
         population=population,
+        people=people,
         limit=limit,
         accept_no_guarantee=accept_no_guarantee,
         engine=engine,
@@ -84,6 +88,8 @@ def release(
     link: Annotated[str | None, typer.Option(help="Which trips share a pseudonym: none (default), day or user.")] = None,
     keep_ids: Annotated[bool, typer.Option("--keep-ids", help="Keep uid and tid: for studies inside only.")] = False,
     override_overlap: Override = False,
+    yes: Yes = False,
+    confirm: Confirm = None,
     workers: Workers = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show every default, the promise and the price; spend nothing.")
@@ -95,7 +101,8 @@ def release(
     if explain:
         _explain(recipe, build_mechanism(recipe)[0], json)
     else:
-        _make(recipe, workers, json, lambda prepared: partial(prepared.release, override_overlap=override_overlap))
+        asked = Asked(yes, confirm)
+        _make(recipe, workers, json, asked, lambda prepared: partial(prepared.release, override_overlap=override_overlap))
 
 
 @takes(recipe=recipe_options)
@@ -105,17 +112,27 @@ def fit(
     resume: Annotated[
         str | None, typer.Option("--resume", help="Go on with an interrupted fit, by the release id of its charge.")
     ] = None,
+    yes: Yes = False,
+    confirm: Confirm = None,
     workers: Workers = None,
     json: Json = False,
 ) -> None:
     """Charge the ledger once and write a model that can be sampled any number of times."""
-    _make(recipe, workers, json, lambda prepared: partial(prepared.fit, override_overlap=override_overlap, resume=resume))
+
+    def fitting(prepared: Prepared) -> Callable[..., tuple[Release, str]]:
+        return partial(prepared.fit, override_overlap=override_overlap, resume=resume)
+
+    _make(recipe, workers, json, Asked(yes, confirm), fitting)
 
 
 def _make(
-    recipe: Recipe, workers: int | None, json: bool, action: Callable[[Prepared], Callable[..., tuple[Release, str]]]
+    recipe: Recipe,
+    workers: int | None,
+    json: bool,
+    asked: Asked,
+    action: Callable[[Prepared], Callable[..., tuple[Release, str]]],
 ) -> None:
-    """Carry out a recipe and announce what was made."""
+    """Carry out a recipe, after what should be known before the charge was asked about, and announce what was made."""
     word = choose_engine(recipe.engine, workers)
     use_processors(word)
     from murmurate.custody.releasing import prepare
@@ -123,9 +140,15 @@ def _make(
 
     with working(), engine(word) as running:
         prepared = prepare(recipe, running)
+        confirmed = None
+        if recipe.ledger != "demo":
+            asked.about_findings(prepared.look())
+            confirmed = asked.about_weakness(prepared.weakness())
         with open_ledger(recipe.ledger) as book:
-            made, name = action(prepared)(book, ask=partial(_ask_for_limit, recipe))
+            made, name = action(prepared)(book, ask=partial(_ask_for_limit, recipe), confirmed=confirmed)
             _announce(made, book, name, json)
+            if is_nearly_empty(made, prepared.private.n_points):
+                typer.echo(EMPTY, err=True)
 
 
 def sample(
@@ -157,16 +180,32 @@ def verify(
     ledger: LedgerUrl = None,
     json: Json = False,
 ) -> None:
-    """Check hashes, manifest and guarantee of a release, and its debit where a ledger is given."""
+    """Check hashes, manifest and guarantee of a release, and its debit in the ledger; by default your own."""
     from murmurate.judging.checking import verify as check
 
-    book = open_ledger(ledger) if ledger else None
+    book = open_ledger(ledger) if ledger else _default_ledger_of(folder)
     findings = check(folder, ledger=book)
     if json:
         as_json({"release": str(folder), "checks": findings})
     else:
         for name, found in findings.items():
             typer.echo(f"{name}: {found}")
+
+
+def _default_ledger_of(folder: Path) -> Ledger | None:
+    """Return the ledger in the state folder where it knows this release; None where it does not, or there is none."""
+    from murmurate.core.work import state_folder
+    from murmurate.errors import LedgerError
+    from murmurate.releases.manifest import read_manifest
+
+    if not (state_folder() / "ledger.sqlite").is_file():
+        return None
+    manifest, book = read_manifest(folder), open_ledger(None)
+    try:
+        book.debit(manifest.model_of or manifest.release_id)
+    except LedgerError:
+        return None
+    return book
 
 
 def list_names(
@@ -188,7 +227,7 @@ def list_names(
 
 def _ask_for_limit(recipe: Recipe, guarantee: Guarantee) -> dict[str, Any] | None:
     """Ask for the limit of a population that has none; scripts that name a ledger keep its limits themselves."""
-    from murmurate.custody.limits import parse_limit, refuse_unlimited
+    from murmurate.custody.limits import limit_words, parse_limit, refuse_unlimited
 
     if recipe.ledger is not None:
         typer.echo(
@@ -197,7 +236,8 @@ def _ask_for_limit(recipe: Recipe, guarantee: Guarantee) -> dict[str, Any] | Non
         return None
     if not sys.stdin.isatty():
         refuse_unlimited(guarantee)
-    answer = typer.prompt(f"How much may ever be spent on these people ({guarantee.kind}, {guarantee.unit.name})?")
+    typer.echo(limit_words(guarantee))
+    answer = typer.prompt(f"The most that may ever be spent per {guarantee.unit.name}")
     return parse_limit(answer, guarantee)
 
 
@@ -243,6 +283,11 @@ def _announce(made: Release, book: Ledger | None, name: str | None, json: bool) 
         return
     typer.echo(f"Released: {made.folder}  (release {manifest.release_id})")
     typer.echo(f"Promise:  {manifest.guarantee.words()}")
+    if book:
+        from murmurate.judging.checking import verify as check
+
+        found = check(made.folder, ledger=book)
+        typer.echo(f"Verified: {found['files']}; {found['debit']}")
     if book and name:
         typer.echo(f"Ledger:   {book.url}, population {name!r}")
         for account in book.spent(name):

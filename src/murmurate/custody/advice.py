@@ -14,6 +14,7 @@ from typing import Any
 from murmurate.core.guarantee import DP, GeoInd, Guarantee
 from murmurate.core.parameters import one_of, positive, whole
 from murmurate.custody.choosing import TOTAL_EPSILON, Case, choose, limit_of, settings_of
+from murmurate.custody.looking import fewest_trips
 from murmurate.custody.recipes import Recipe, commented
 from murmurate.errors import ParameterError
 from murmurate.mechanisms import build
@@ -132,7 +133,7 @@ def advise(
     kept = {name: value for name, value in settings.items() if value is not None}
     cell_m = getattr(getattr(built, "space", None), "cell_m", None)
     limit = limit_of(guarantee, total, repeats)
-    why = (*reasons, *_number_reasons(case, guarantee, total), *_place_reasons(case, cell_m))
+    why = (*reasons, *_number_reasons(case, guarantee, total), *_place_reasons(case, cell_m), *_size_reasons(case, built))
     recipe = Recipe(
         mechanism=mechanism,
         source=source,
@@ -204,6 +205,17 @@ def _number_reasons(case: Case, guarantee: Guarantee, total: float) -> list[str]
     if case.repeats == 1:
         reasons.append("Planned is one release. Another one from these people needs a budget of its own: say --repeats.")
     return reasons
+
+
+def _size_reasons(case: Case, mechanism: Any) -> list[str]:
+    """Say so where the declared number of trips is too small for the unit."""
+    fewest = fewest_trips(mechanism, case.trips_per_unit)
+    if fewest is None or case.trips is None or case.trips >= fewest:
+        return []
+    return [
+        f"About {case.trips:,} trips are few: below about {fewest:,.0f} nothing can be released for a {case.protect}. More "
+        "data, a larger epsilon or a finer unit help."
+    ]
 
 
 def _place_reasons(case: Case, cell_m: float | None) -> list[str]:

@@ -59,6 +59,7 @@ def release(
     accept_no_guarantee: bool = False,
     keep_pairing: bool = True,
     declared: Sequence[str] = (),
+    confirmed: str | None = None,
     rng: noise.Randomness | None = None,
     workers: int = 1,
     engine: str | Engine | None = None,
@@ -72,8 +73,9 @@ def release(
     pseudonym: none, those of a day or of a user. `keep_ids` keeps uid and tid, for studies. `accept_no_guarantee` lets a
     mechanism without a guarantee run. `keep_pairing` keeps, beside the ledger, which released trip came from which original:
     pairwise scores need it. `declared` are sentences about what was looked up in the data and declared public; they are
-    published with the release. `rng` is seeded for tests and demos only. `workers` is a number of processes; `engine`
-    is an engine or its word instead, such as "dask-local:2" (docs/scale.md).
+    published with the release. `confirmed` says what weakness a person confirmed, for the ledger. `rng` is seeded for tests
+    and demos only. `workers` is a number of processes; `engine` is an engine or its word instead, such as "dask-local:2"
+    (docs/scale.md).
     `release_id` is random unless it is given; the ledger charges no id twice, so an order that is repeated is charged once.
     """
     folder = _folder(out)
@@ -88,7 +90,7 @@ def release(
             mechanism,
             private,
             ledger,
-            facts | made,
+            facts | made | _noted(private, confirmed),
             population=population,
             override_overlap=override_overlap,
             accept_no_guarantee=accept_no_guarantee,
@@ -131,6 +133,7 @@ def fit(
     accept_no_guarantee: bool = False,
     resume: str | None = None,
     declared: Sequence[str] = (),
+    confirmed: str | None = None,
     rng: noise.Randomness | None = None,
     workers: int = 1,
     engine: str | Engine | None = None,
@@ -156,7 +159,7 @@ def fit(
             mechanism,
             private,
             ledger,
-            {"kind": "model"} | made,
+            {"kind": "model"} | made | _noted(private, confirmed),
             population=population,
             override_overlap=override_overlap,
             accept_no_guarantee=accept_no_guarantee,
@@ -287,8 +290,15 @@ def _refuse_nobody(unit: Unit, private: Private) -> None:
 
 def _made_with(private: Private, declared: Sequence[str]) -> dict[str, Any]:
     """Return how trips were made and what was declared public, for the ledger and the manifest; only what there is."""
-    facts = {"cleaning": dict(private.identity.made_with.get("clean", {})), "declared": list(declared)}
+    made_with = private.identity.made_with
+    facts = {"cleaning": dict(made_with.get("clean", {})), "declared": list(declared)}
     return {name: value for name, value in facts.items() if value}
+
+
+def _noted(private: Private, confirmed: str | None) -> dict[str, str]:
+    """Return what the ledger records and nobody else reads: a namespace of people, and what a person confirmed."""
+    facts = {"people": private.identity.made_with.get("people"), "confirmed": confirmed}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _sealed(

@@ -20,6 +20,7 @@ KEYS = {"in": "source", "set": "parameters"} | {
         "out",
         "ledger",
         "population",
+        "people",
         "limit",
         "link",
         "keep_ids",
@@ -57,6 +58,8 @@ class Recipe:
     out: str | None = None
     ledger: str | None = None
     population: str | None = None
+    people: str | None = None
+    """Namespace of the people in the file, where several files number other people alike."""
     limit: str | None = None
     link: str = "none"
     keep_ids: bool = False
@@ -105,7 +108,7 @@ def _key_faults(values: Mapping[str, Any]) -> list[str]:
 
 def _type_faults(values: Mapping[str, Any]) -> list[str]:
     """Return a sentence for every value of a kind that its key cannot have."""
-    words = ("mechanism", "in", "out", "ledger", "population", "link")
+    words = ("mechanism", "in", "out", "ledger", "population", "people", "link")
     faults = [
         f"{key} must be text in quotes, not {values[key]!r:.40}" for key in words if not isinstance(values.get(key, ""), str)
     ]
@@ -200,7 +203,7 @@ def parse_value(text: str) -> Any:
 def to_toml(recipe: Recipe, parameters: Mapping[str, Any]) -> str:
     """Write the recipe as TOML, with every parameter of the mechanism."""
     lines = [f'mechanism = "{recipe.mechanism}"']
-    for key in ("in", "out", "ledger", "population", "limit", "engine"):
+    for key in ("in", "out", "ledger", "population", "people", "limit", "engine"):
         value = getattr(recipe, KEYS[key])
         lines.append(f"{key} = {_toml(value)}" if value is not None else f"# {key} = ")
     lines += [f"{key} = {_toml(getattr(recipe, key))}" for key in ("link", "keep_ids", "accept_no_guarantee")]

@@ -13,6 +13,7 @@ from murmurate.core.ledger.store import work_folder
 from murmurate.core.pseudonyms import link_word
 from murmurate.custody import door
 from murmurate.custody.limits import Ask, population_for
+from murmurate.custody.looking import Finding, findings, refuse_fatal, weakness
 from murmurate.custody.recipes import Recipe, build_mechanism
 from murmurate.custody.sources import Opened, open_in_parts, open_private
 from murmurate.errors import ParameterError
@@ -31,20 +32,42 @@ class Prepared:
     target: Path
     running: engine.Engine
 
+    def look(self) -> list[Finding]:
+        """Return what the custodian should know before the charge; refuse what would be empty for certain."""
+        found = findings(self.mechanism, self.private)
+        refuse_fatal(found)
+        return found
+
+    def weakness(self) -> str | None:
+        """Say why the promise hardly protects anybody, if it does not."""
+        return weakness(self.mechanism, self.private)
+
     def release(
-        self, ledger: Ledger, *, ask: Ask, override_overlap: bool = False, release_id: str | None = None
+        self,
+        ledger: Ledger,
+        *,
+        ask: Ask,
+        override_overlap: bool = False,
+        confirmed: str | None = None,
+        release_id: str | None = None,
     ) -> tuple[Release, str]:
         """Charge and write the release; return it with the name of the population that was charged."""
-        options = self._options(ledger, ask, override_overlap)
+        options = self._options(ledger, ask, override_overlap) | {"confirmed": confirmed}
         link, keep_ids = link_word(self.recipe.link), self.recipe.keep_ids
         options |= {"link": link, "keep_ids": keep_ids, "release_id": release_id}
         return door.release(self.mechanism, self.private, **options), options["population"]
 
     def fit(
-        self, ledger: Ledger, *, ask: Ask, override_overlap: bool = False, resume: str | None = None
+        self,
+        ledger: Ledger,
+        *,
+        ask: Ask,
+        override_overlap: bool = False,
+        confirmed: str | None = None,
+        resume: str | None = None,
     ) -> tuple[Release, str]:
         """Charge and write the model; return it with the name of the population that was charged."""
-        options = self._options(ledger, ask, override_overlap)
+        options = self._options(ledger, ask, override_overlap) | {"confirmed": confirmed}
         return door.fit(self.mechanism, self.private, resume=resume, **options), options["population"]
 
     def _options(self, ledger: Ledger, ask: Ask, override_overlap: bool) -> dict[str, Any]:
@@ -72,9 +95,9 @@ def prepare(recipe: Recipe, running: engine.Engine) -> Prepared:
         beside = None if recipe.ledger == "demo" else work_folder(recipe.ledger)
         # while this process reads, the others import what they need
         running.start(type(mechanism).__module__, "murmurate.asking.rounds", "murmurate.ingest.stream", work_in=beside)
-        private = open_in_parts(source, running, read=recipe.read, clean=recipe.clean, work_dir=beside)
+        private = open_in_parts(source, running, read=recipe.read, clean=recipe.clean, people=recipe.people, work_dir=beside)
     else:
-        private = open_private(source, read=recipe.read, clean=recipe.clean)
+        private = open_private(source, read=recipe.read, clean=recipe.clean, people=recipe.people)
     return Prepared(recipe, mechanism, seed, private, target, running)
 
 

@@ -11,6 +11,7 @@ from murmurate.core.trips import Trips
 from murmurate.custody.internal import Internal
 from murmurate.errors import InputError
 from murmurate.ingest.cleaning import CleanedPartitions, Cleaning, described
+from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.read import read as read_trips
 from murmurate.ingest.stream import Partitions, scan
 from murmurate.releases.manifest import Manifest
@@ -19,11 +20,18 @@ Opened = Trips | Partitions | CleanedPartitions
 """Private trips, in memory or in parts."""
 
 
-def open_private(source: Any, *, read: Mapping[str, Any] | None = None, clean: Mapping[str, Any] | None = None) -> Trips:
-    """Read a file into memory, and clean it; the identity of the trips notes how."""
+def open_private(
+    source: Any,
+    *,
+    read: Mapping[str, Any] | None = None,
+    clean: Mapping[str, Any] | None = None,
+    people: str | None = None,
+    report: ReadReport | None = None,
+) -> Trips:
+    """Read a file into memory, and clean it; the identity of the trips notes how, `report` what was found."""
     cleaning = Cleaning.of(clean or {})
-    trips = read_trips(source, **(read or {}))
-    identity = described(trips.identity, read or {}, cleaning.settings() if cleaning else {})
+    trips = read_trips(source, **{**(read or {}), "report": report})
+    identity = described(trips.identity, read or {}, cleaning.settings() if cleaning else {}, people)
     return (cleaning.apply(trips)[0] if cleaning else trips).with_source(identity)
 
 
@@ -33,13 +41,14 @@ def open_in_parts(
     *,
     read: Mapping[str, Any],
     clean: Mapping[str, Any],
+    people: str | None,
     work_dir: str | Path | None,
 ) -> Partitions | CleanedPartitions:
     """Read a file in parts of whole people, which are cleaned as they are loaded."""
     cleaning = Cleaning.of(clean)
     carry = (cleaning.occupied,) if cleaning and cleaning.occupied else ()
     parts = scan(source, workers=running.workers, engine=running, work_dir=work_dir, carry=carry, **read)
-    parts.identity = described(parts.identity, read, cleaning.settings() if cleaning else {})
+    parts.identity = described(parts.identity, read, cleaning.settings() if cleaning else {}, people)
     return CleanedPartitions(parts, cleaning) if cleaning else parts
 
 

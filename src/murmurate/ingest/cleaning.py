@@ -162,6 +162,15 @@ class CleanedPartitions:
         self.close()
 
 
-def described(identity: Identity, read: Mapping[str, Any], clean: Mapping[str, Any]) -> Identity:
-    """Return the identity of a file with a note of how it was read and cleaned."""
-    return replace(identity, made_with={"read": dict(read), "clean": dict(clean)})
+def described(identity: Identity, read: Mapping[str, Any], clean: Mapping[str, Any], people: str | None = None) -> Identity:
+    """Return the identity of a file with a note of how it was read and cleaned.
+
+    `people` is a namespace: people of two files that only number them alike are then others to the ledger.
+    """
+    made_with: dict[str, Any] = {"read": dict(read), "clean": dict(clean)}
+    if people is None:
+        return replace(identity, made_with=made_with)
+    if not people.strip() or not people.isprintable():
+        raise ParameterError(f"--people names the numbering of the people in this file, such as taxi-2024; got {people!r}.")
+    named = tuple(f"{people}/{uid}" for uid in identity.uids)
+    return replace(identity, uids=named, made_with={**made_with, "people": people})

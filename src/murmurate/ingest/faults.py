@@ -44,6 +44,8 @@ class Faults:
     def __init__(self) -> None:
         self._groups: dict[tuple[str | None, str | None, str], _Group] = {}
         self.remedies: list[str] = []
+        self.suggested: dict[str, str] = {}
+        """Columns that would probably open the file."""
 
     def __bool__(self) -> bool:
         return bool(self._groups)
@@ -55,6 +57,7 @@ class Faults:
         """Forget everything, before the same input is read again from its start."""
         self._groups.clear()
         self.remedies.clear()
+        self.suggested.clear()
 
     def add(self, reason: str, *, file: str | None = None, column: str | None = None, remedy: str | None = None) -> None:
         """Add a fault of a whole file or column."""
@@ -112,7 +115,7 @@ class Faults:
     def raise_if_any(self) -> None:
         """Raise one InputError with everything, if there is anything."""
         if self._groups:
-            raise InputError(self.listed(), " ".join(self.remedies) or None)
+            raise InputError(self.listed(), " ".join(self.remedies) or None, self.suggested)
 
 
 def _worded(reason: str, group: _Group) -> str:
@@ -157,6 +160,7 @@ def guarded(faults: Faults, file: str | None) -> Iterator[None]:
     try:
         yield
     except InputError as error:
+        faults.suggested |= error.suggested
         for fault in error.faults:
             faults.add(fault.reason, file=fault.file or file, column=fault.column, remedy=error.remedy)
     except MurmurateError:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,12 +12,18 @@ from numpy.typing import NDArray
 
 from murmurate.core.trips import Identity, Trips
 from murmurate.errors import InputError
+from murmurate.ingest.cleaning import CleanedPartitions, Cleaning
+from murmurate.ingest.columns import option
 from murmurate.ingest.counts import ReadReport
+from murmurate.ingest.picture import Picture
 from murmurate.ingest.read import is_path, read
 from murmurate.ingest.stream import scan, worth_streaming
+from murmurate.spaces.gazetteer import looks_swapped
 
 INTERVALS_PER_PART = 200_000
 """Points of each part whose intervals are looked at; quantiles need no more. Set by hand."""
+RAW_STREAM_S = 3 * 3600.0
+"""Median seconds of a trip from which on it looks like a raw stream. Set by hand."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +43,14 @@ class Inspection:
     """South, west, north, east in degrees."""
     points_per_trip: dict[str, float] | None = None
     trips_per_person: dict[str, float] | None = None
+    notes: tuple[str, ...] = ()
+    """What looks wrong although it can be read, and what to type."""
+    cleaning: tuple[str, ...] = ()
+    """How it was cleaned, where it was."""
     faults: tuple[str, ...] = ()
     remedy: str | None = None
+    picture: Picture | None = field(default=None, repr=False)
+    """Counts for a page; not part of the JSON."""
 
     @property
     def readable(self) -> bool:
@@ -47,7 +59,10 @@ class Inspection:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
-        return {**asdict(self), "faults": list(self.faults), "readable": self.readable}
+        values = asdict(replace(self, picture=None))
+        del values["picture"]
+        lists = {name: list(values[name]) for name in ("faults", "notes", "cleaning")}
+        return {**values, **lists, "readable": self.readable}
 
     def words(self) -> str:
         """Return a page for a terminal."""
@@ -72,47 +87,70 @@ class Inspection:
         for name, values in (("points a trip", self.points_per_trip), ("trips a person", self.trips_per_person)):
             if values:
                 lines.append(f"  {name}: {_quantile_words(values)}")
-        lines += [f"  {line}" for line in _oddities(seen)]
+        lines += [f"  {line}" for line in (*self.cleaning, *_oddities(seen))]
+        lines += [f"  NOTE: {note}" for note in self.notes]
         return "\n".join([*lines, "These figures are private: they describe the data, not a release."])
 
 
-def inspect(source: Any, *, on_identity: Callable[[Identity], None] | None = None, **read_options: Any) -> Inspection:
-    """Describe a source without spending or releasing anything; faults are listed, not raised. Options are those of `read`.
+def inspect(
+    source: Any,
+    *,
+    clean: Mapping[str, Any] | None = None,
+    on_identity: Callable[[Identity], None] | None = None,
+    **read_options: Any,
+) -> Inspection:
+    """Describe a source without spending or releasing anything; faults are listed, not raised.
 
-    `on_identity` is called with whose data it holds, where it can be read.
+    Options are those of `read`; `clean` are settings of `Cleaning`, to see the trips that they make. `on_identity` is called
+    with whose data it holds, where it can be read.
     """
+    cleaning = Cleaning.of(clean or {})
     name = str(source) if is_path(source) else type(source).__name__
     report = ReadReport()
     options = {**read_options, "report": report}
     try:
         if worth_streaming(source):
-            with scan(source, **options) as partitions:
+            carry = (cleaning.occupied,) if cleaning and cleaning.occupied else ()
+            with scan(source, carry=carry, **options) as partitions:
                 if on_identity is not None:
                     on_identity(partitions.identity)
-                return _described(name, partitions, report, partitions.identity.fingerprint)
+                parts = partitions if cleaning is None else CleanedPartitions(partitions, cleaning)
+                return _described(name, parts, report, partitions.identity.fingerprint, cleaning)
         trips = read(source, **options)
         if on_identity is not None:
             on_identity(trips.identity)
-        return _described(name, [trips], report, trips.identity.fingerprint)
+        whole = trips if cleaning is None else cleaning.apply(trips)[0]
+        return _described(name, [whole], report, trips.identity.fingerprint, cleaning)
     except InputError as error:
         faults = tuple(str(fault) for fault in error.faults)
         return Inspection(source=name, report=report, faults=faults, remedy=error.remedy)
 
 
-def _described(name: str, parts: Iterable[Trips], report: ReadReport, fingerprint: str) -> Inspection:
-    time_zone = "UTC"
-    times, lows, highs, intervals, trip_sizes, person_sizes = [], [], [], [], [], []
+def _described(
+    name: str, parts: Iterable[Trips], report: ReadReport, fingerprint: str, cleaning: Cleaning | None
+) -> Inspection:
+    time_zone, picture = "UTC", Picture()
+    times, lows, highs, intervals, trip_sizes, person_sizes, lasts_s = [], [], [], [], [], [], []
+    swapped = False
     for part in parts:
         time_zone = part.time_zone
+        if not part.n_points:
+            continue
+        picture.add(part)
         trip_sizes.append(np.diff(part.offsets))
         person_sizes.append(np.diff(part.user_offsets))
         if part.has_time:
             times += [int(part.time_us.min()), int(part.time_us.max())]
             steps_s = np.diff(part.time_us[:INTERVALS_PER_PART]) / 1e6
             intervals.append(steps_s[np.diff(part.point_trip[:INTERVALS_PER_PART]) == 0])
+            lasts_s.append((part.time_us[part.offsets[1:] - 1] - part.time_us[part.offsets[:-1]]) / 1e6)
         if part.has_coordinates:
             lows.append((part.lat.min(), part.lng.min()))
             highs.append((part.lat.max(), part.lng.max()))
+            swapped = swapped or looks_swapped(part.lat[:INTERVALS_PER_PART], part.lng[:INTERVALS_PER_PART])
+    if cleaning is not None:
+        points, trips = int(sum(sizes.sum() for sizes in trip_sizes)), sum(map(len, trip_sizes))
+        report = replace(report, points=points, trips=trips)
     corners = [*np.min(lows, axis=0).tolist(), *np.max(highs, axis=0).tolist()] if lows else []
     return Inspection(
         source=name,
@@ -125,7 +163,19 @@ def _described(name: str, parts: Iterable[Trips], report: ReadReport, fingerprin
         extent=dict(zip(("south", "west", "north", "east"), corners, strict=True)) if corners else None,
         points_per_trip=_quantiles(trip_sizes),
         trips_per_person=_quantiles(person_sizes),
+        notes=tuple(_notes(report, _quantiles(lasts_s), swapped)),
+        cleaning=tuple(cleaning.words()) if cleaning else (),
+        picture=picture,
     )
+
+
+def _notes(report: ReadReport, lasts_s: dict[str, float] | None, swapped: bool) -> Iterable[str]:
+    """Say what looks wrong although the file can be read, and what to type."""
+    if swapped:
+        exchanged = option(lat=report.columns.get("lng", "lng"), lng=report.columns.get("lat", "lat"))
+        yield f"latitude and longitude look swapped: as they are, no known city is there. Say {exchanged}"
+    if lasts_s and lasts_s["50%"] > RAW_STREAM_S:
+        yield "trips last for hours: a raw stream? Add --split-gap 5min --split-stay 10min --max-speed 200"
 
 
 def _quantiles(parts: Sequence[NDArray[Any]]) -> dict[str, float] | None:

@@ -252,6 +252,7 @@ def _refuse_places(
     elif bad_lat.mean() > 0.5 and np.abs(lng).max() <= 90:
         note = "; latitude and longitude look swapped"
         remedy = f"If they are swapped, say {option(lat=names[1], lng=names[0])}."
+        faults.suggested |= {"lat": names[1], "lng": names[0]}
     faults.add_rows(f"latitude beyond 90 degrees{note}", bad_lat, place, column=names[0], values=pl.Series(lat), remedy=remedy)
     if not note and lng.min() >= 0:
         note = "; these look like longitudes from 0 to 360, subtract 360 from those above 180"

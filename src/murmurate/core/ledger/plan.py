@@ -64,6 +64,23 @@ class Plan:
         amounts = [line.before.remaining for line in self.lines if line.before.remaining is not None]
         return min(amounts, key=float, default=None)
 
+    def _account_words(self, line: PlanLine) -> str:
+        """Say why another account than the promise's own is the tight one."""
+        own = self.guarantee.unit.name
+        if line.requested.unit == own:
+            return ""
+        doubled = " at twice the distance, since changing part of a unit replaces it" if self.guarantee.kind == "dp" else ""
+        return f" A promise per {own} also covers each {line.requested.unit} of it and is charged there{doubled}."
+
+    def _fitting_words(self, line: PlanLine) -> str:
+        """Say what would still fit, as a plain sum."""
+        own, left = self.lines[0].requested, _would_fit(line)
+        price = line.requested.epsilon
+        if left <= 0 or price <= 0 or price == float("inf"):
+            return "Nothing is left of this account: no release fits. "
+        unit = " per metre" if own.kind == "geoind" else ""
+        return f"About epsilon {own.epsilon * left / price:.3g}{unit} per {own.unit} would fit. "
+
     def refuse_overspending(self) -> None:
         """Raise where an account would pass its limit, or where there is none to hold while others are limited."""
         for line in self.lines:
@@ -75,8 +92,9 @@ class Plan:
                 why = " A limit with delta 0 admits only releases whose promise needs no delta."
             raise InsufficientBudget(
                 f"population {self.population!r}: asked for {line.requested}, but {remaining} remain of the limit of {limit} "
-                f"({line.before.spent} spent in {line.before.n_charges} charges).{why} Nothing was spent. Ask for less, or "
-                "raise the limit: murmurate ledger limit.",
+                f"({line.before.spent} spent in {line.before.n_charges} charges).{why}{self._account_words(line)} Nothing was "
+                f"spent. {self._fitting_words(line)}Or raise the limit, which is recorded: murmurate ledger limit "
+                f"{self.population} --unit {line.requested.unit} ...",
                 requested=line.requested,
                 remaining=remaining,
             )
@@ -86,6 +104,12 @@ class Plan:
                 requested=self.requested,
                 remaining=self.remaining,
             )
+
+
+def _would_fit(line: PlanLine) -> float:
+    """Return the epsilon per charge that would still fit, by a plain sum; 0 where nothing would."""
+    left = line.before.remaining
+    return 0.0 if left is None else left.epsilon
 
 
 def make_plan(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 
 import numpy as np
 import sqlalchemy as sa
@@ -47,12 +48,15 @@ def attach(page: Page, identity: Identity, population: str, *, hashes: Hashes, c
         name, share = found[0]
         raise PopulationOverlap(
             f"{share:.0%} of the smaller set of people (those of the file, or all of {population!r} with it) are in population "
-            f"{name!r} too, and a budget of their own would let them be spent twice. Attach the file to {name!r}, or override "
-            "the check, which is recorded.",
+            f"{name!r} too, and a budget of their own would let them be spent twice. If they are the same people, charge "
+            f"{name!r}: --population {name}. If both files only number their people alike (1, 2, 3, ...), give these a "
+            "namespace, such as --people taxi-2024. If you know that they are others for another reason, --override-overlap "
+            "goes on. Each choice is recorded.",
             population=name,
             share=share,
         )
     if population not in page.state.populations:
+        refuse_odd_name(population)
         page.append("population", population, {"name": population})
     values = {
         "fingerprint": identity.fingerprint,
@@ -62,6 +66,15 @@ def attach(page: Page, identity: Identity, population: str, *, hashes: Hashes, c
     }
     line = page.append("attached", population, values)
     page.connection.execute(PEOPLE.insert().values(seq=line.seq, hashes=pack(hashes)))
+
+
+def refuse_odd_name(population: str) -> None:
+    """Refuse a new name that a person cannot see or type: control and invisible characters, spaces around it, nothing."""
+    odd = [letter for letter in population if unicodedata.category(letter)[0] == "C" or letter in "\u2028\u2029"]
+    if odd or not population.strip() or population != population.strip():
+        raise LedgerError(
+            f"a population's name holds visible characters, without spaces around it; got {population!r}. Nothing was spent."
+        )
 
 
 def holder(page: Page, identity: Identity, hashes: Hashes) -> str | None:

@@ -127,6 +127,7 @@ def _header(piece: bytes, file: SourceFile, options: ReadOptions) -> _Header:
             raise InputError(
                 [Fault(f"the first line holds values, not column names: {shown}", file=file.name)],
                 dialect.headerless_remedy(rest, found.separator),
+                dialect.guess_columns(rest, found.separator),
             )
         return _Header([str(number + 1) for number in range(len(names))], found.separator, found.skip)
     filled = [name for name in names if name]

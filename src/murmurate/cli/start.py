@@ -1,0 +1,173 @@
+"""`start`: from a file to a recipe, with a few questions; nothing is spent and nothing leaves."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from murmurate.cli.choices import Json, clean_options, read_options, takes
+from murmurate.cli.show import as_json, working
+from murmurate.errors import InputError, OutputError, ParameterError
+
+if TYPE_CHECKING:
+    from murmurate.custody.advice import Advice
+    from murmurate.custody.starting import Look
+
+PROMPTS = {"protect": "Whom to protect", "purpose": "What the release is for"}
+"""Questions with words for answers."""
+
+
+@takes(read=read_options, clean=clean_options)
+def start(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="The private file, folder or pattern.")],
+    recipe: Annotated[Path, typer.Option("--recipe", help="The recipe to write; it must not exist.")] = Path("recipe.toml"),
+    yes: Annotated[bool, typer.Option("--yes", help="Take the advice without questions.")] = False,
+    protect: Annotated[str | None, typer.Option("--protect", help="trip, user_day or user.")] = None,
+    purpose: Annotated[
+        str | None,
+        typer.Option("--for", help="synthetic_trips, zone_tables, road_flows, moved_points or whole_days."),
+    ] = None,
+    repeats: Annotated[int | None, typer.Option("--repeats", help="How many such releases are planned.")] = None,
+    place: Annotated[str | None, typer.Option("--place", help="A city by name, as the public box.")] = None,
+    box: Annotated[str | None, typer.Option("--box", help="A public box: SOUTH,WEST,NORTH,EAST in degrees.")] = None,
+    roads: Annotated[str | None, typer.Option("--roads", help="A public road network (OpenStreetMap, GraphML, ...).")] = None,
+    json: Json = False,
+    *,
+    read: dict[str, Any],
+    clean: dict[str, Any],
+) -> None:
+    """Look at a file, ask whom to protect and what for, and write a recipe that `murmurate release` runs as it is."""
+    from murmurate.custody.advice import PROTECT, PURPOSES, advise
+
+    if recipe.exists():
+        raise OutputError(f"{recipe} exists already. Name another with --recipe, or move it away.")
+    asking = not yes and not json and sys.stdin.isatty()
+    if not yes and not json and not asking:
+        raise ParameterError("there is no terminal to ask questions in: add --yes to take the advice, or answer with options.")
+    with working():
+        found = _looked(source, read, clean, asking)
+    if not json:
+        _show(found)
+    protect = protect or _choice("protect", PROTECT, found.protect, asking)
+    purpose = purpose or _choice("purpose", PURPOSES, "road_flows" if roads else "synthetic_trips", asking)
+    repeats = repeats or (typer.prompt("How many such releases are planned", default=1, type=int) if asking else 1)
+    where, declared = _box(found, place, box, needed=purpose not in ("road_flows", "moved_points") and not roads, asking=asking)
+    numbers = found.rough()
+    declared += [_numbers_words(numbers)]
+    if asking and not typer.confirm(f"May the recipe say this: {declared[-1]}", default=True):
+        numbers, declared = {}, declared[:-1]
+    advice = advise(
+        protect=protect,
+        purpose=purpose,
+        repeats=repeats,
+        box=where,
+        roads=roads,
+        timed=found.trips.has_time,
+        source=source,
+        read=found.read,
+        clean=found.clean,
+        declared=declared,
+        **numbers,
+    )
+    warnings = _warnings(advice, found)
+    recipe.write_text(advice.recipe, encoding="utf-8")
+    _close(found, advice, recipe, declared, warnings, json)
+
+
+def _looked(source: str, read: dict[str, Any], clean: dict[str, Any], asking: bool) -> Look:
+    """Open the file; where times carry no zone, a person is asked for it."""
+    from murmurate.custody.starting import look
+
+    try:
+        return look(source, read=read, clean=clean)
+    except InputError as error:
+        if not asking or "no time zone" not in str(error):
+            raise
+        zone = typer.prompt("The times carry no zone. Which one are they in, such as Europe/Helsinki")
+        return look(source, read={**read, "time_zone": zone}, clean=clean)
+
+
+def _show(found: Look) -> None:
+    trips = found.trips
+    typer.echo(f"{found.source}: {trips.n_points:,} points, {trips.n_trips:,} trips, {trips.n_users:,} people (private)")
+    columns = ", ".join(f"{name} = {column!r}" for name, column in found.report.columns.items())
+    typer.echo(f"  columns: {columns}\n  hours and days are counted in {trips.time_zone}")
+    for note in found.notes:
+        typer.echo(f"  {note}")
+
+
+def _choice(name: str, known: Mapping[str, str], default: str, asking: bool) -> str:
+    if not asking:
+        return default
+    typer.echo(f"\n{PROMPTS[name]}:")
+    for word, meaning in known.items():
+        typer.echo(f"  {word:16} {meaning}")
+    answer = typer.prompt(PROMPTS[name], default=default)
+    return str(answer).strip()
+
+
+def _box(
+    found: Look, place: str | None, box: str | None, *, needed: bool, asking: bool
+) -> tuple[Sequence[float] | None, list[str]]:
+    """Return the public box, and what has to be declared for it."""
+    from murmurate.spaces.gazetteer import city
+
+    if box is not None:
+        try:
+            return [float(value) for value in box.split(",")], []
+        except ValueError:
+            raise ParameterError(f"--box takes SOUTH,WEST,NORTH,EAST in degrees; got {box!r}.") from None
+    if place is not None:
+        return city(place).box, []
+    offers = found.offers() if needed else []
+    if not offers:
+        return None, []
+    chosen = offers[0]
+    if asking:
+        typer.echo("\nThe release needs a public box. What is public anyway, or may be declared public:")
+        for number, offer in enumerate(offers, start=1):
+            typer.echo(f"  {number}  {offer.label}; {offer.share:.0%} of the points")
+        answer = typer.prompt("A number, a city, or SOUTH,WEST,NORTH,EAST", default="1")
+        if not answer.isdigit():
+            return _box(
+                found, None if "," in answer else answer, answer if "," in answer else None, needed=needed, asking=False
+            )
+        if not 1 <= int(answer) <= len(offers):
+            raise ParameterError(f"there are boxes 1 to {len(offers)}; got {answer}.")
+        chosen = offers[int(answer) - 1]
+    return chosen.box, [chosen.declared] if chosen.declared else []
+
+
+def _warnings(advice: Advice, found: Look) -> list[str]:
+    """Say what a release by this advice would hold little of; private."""
+    from murmurate.custody.looking import findings
+    from murmurate.mechanisms import build
+
+    return [f"{one.words}. {one.remedy}" for one in findings(build(advice.mechanism, advice.settings), found.trips)]
+
+
+def _numbers_words(numbers: Mapping[str, int]) -> str:
+    words = ", ".join(f"{name} {value:,}" for name, value in numbers.items())
+    return f"Settings follow from the size of the data, rounded down to 1, 3, 10, 30 and so on: {words}."
+
+
+def _close(found: Look, advice: Advice, recipe: Path, declared: Sequence[str], warnings: Sequence[str], json: bool) -> None:
+    """Print the advice, what was declared, and the command to go on with."""
+    command = f"murmurate release {shlex.quote(str(recipe))} --out release"
+    if json:
+        values = {"recipe": str(recipe), "command": command, "notes": list(found.notes), "declared": list(declared)}
+        as_json({**values, "warnings": list(warnings), "advice": advice.to_json()})
+        return
+    typer.echo(f"\n{advice.words()}")
+    if declared:
+        typer.echo("Declared public by you with this recipe, and published with the release:")
+        for sentence in declared:
+            typer.echo(f"  - {sentence}")
+    for warning in warnings:
+        typer.echo(f"Warning (private): {warning}")
+    typer.echo(f"\nWritten: {recipe}. Nothing was spent. Read it, then run:\n  {command}")

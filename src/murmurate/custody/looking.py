@@ -1,0 +1,166 @@
+"""Look at private trips before the ledger is charged: what a release would hold little or nothing of.
+
+All of it is private and for the custodian's eyes: it is asked about before the charge and written into no release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from murmurate.asking.bounding import units_of_trips
+from murmurate.core.guarantee import DP, GeoInd, Guarantee
+from murmurate.core.trips import Trips
+from murmurate.custody.reading import Private
+from murmurate.errors import InputError
+from murmurate.spaces.road import RoadNetwork
+
+FEW_INSIDE = 0.5
+"""Share of trips inside the space below which the custodian is asked. Set by hand."""
+MOST_LEFT_OUT = 0.5
+"""Share of trips that bounds leave out from which on the custodian is asked. Set by hand."""
+RAW_STREAM_S = 6 * 3600.0
+"""Median seconds of a trip from which on it is a raw stream rather than a trip. Set by hand."""
+SAMPLE_POINTS = 20_000
+"""Points of a part that are compared with a road network, whose nearest links take time to find. Set by hand."""
+MEANINGLESS_EPSILON = 10.0
+"""Total for the protected unit above which a promise means nothing: a factor of e^10 = 22,000."""
+WEAK_WORDS = "publish with weak protection"
+"""What a person types to publish nevertheless."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to know before the charge; `fatal` where a release would be empty or refused for certain."""
+
+    words: str
+    remedy: str
+    fatal: bool = False
+
+
+@dataclass
+class _Seen:
+    """Hold what one pass over the parts counted."""
+
+    trips: int = 0
+    inside: int = 0
+    swapped: int = 0
+    sampled: int = 0
+    left_out: int = 0
+    raw: int = 0
+    units: int = 0
+
+
+def findings(mechanism: Any, private: Private) -> list[Finding]:
+    """Return what the custodian should know before the charge; nothing where all is well."""
+    guarantee = mechanism.guarantee()
+    space = getattr(mechanism, "space", None)
+    seen = _Seen()
+    for part in [private] if isinstance(private, Trips) else private:
+        _count(part, guarantee, space, seen)
+    found = list(_place_findings(space, seen))
+    if found and found[0].fatal:
+        return found
+    fewest = fewest_trips(mechanism, seen.trips / max(seen.units, 1))
+    if fewest is not None and seen.inside < fewest:
+        found.append(
+            Finding(
+                f"{seen.inside:,} trips lie in the box, and below about {fewest:,.0f} this mechanism releases nothing: the "
+                "budget would be spent on an empty release",
+                "Give more data, a larger epsilon, or a finer unit: --set unit=user_day or --set unit=trip, or --protect of "
+                "`murmurate start`.",
+            )
+        )
+    if seen.trips and seen.raw > seen.trips / 2 and not private.identity.made_with.get("clean"):
+        found.append(
+            Finding(
+                "most trips last for hours: this looks like a raw stream that was never split into trips",
+                "Add --split-gap 5min --split-stay 10min --max-speed 200, or let `murmurate start FILE` write a recipe.",
+            )
+        )
+    if seen.left_out > MOST_LEFT_OUT * max(seen.trips, 1):
+        found.append(
+            Finding(
+                f"max_trips leaves out {seen.left_out / seen.trips:.0%} of the trips",
+                "Give a larger max_trips (more noise), a finer unit, or go on if that is meant.",
+            )
+        )
+    return found
+
+
+def _count(part: Trips, guarantee: Guarantee, space: Any, seen: _Seen) -> None:
+    seen.trips += part.n_trips
+    if part.has_time:
+        lasts_s = (part.time_us[part.offsets[1:] - 1] - part.time_us[part.offsets[:-1]]) / 1e6
+        seen.raw += int((lasts_s > RAW_STREAM_S).sum())
+    bounds = guarantee.unit
+    if bounds.name != "user_day" or part.has_time:
+        sizes = np.bincount(units_of_trips(part, bounds))
+        seen.units += len(sizes)
+        seen.left_out += int(np.maximum(sizes - bounds.max_trips, 0).sum()) if bounds.max_trips is not None else 0
+    if space is None or not part.has_coordinates:
+        seen.inside += part.n_trips
+        return
+    some = (
+        np.arange(0, part.n_points, max(1, part.n_points // SAMPLE_POINTS)) if isinstance(space, RoadNetwork) else slice(None)
+    )
+    lat, lng, trip = part.lat[some], part.lng[some], part.point_trip[some]
+    seen.sampled += len(np.unique(trip))
+    seen.inside += len(np.unique(trip[space.locate(lat, lng) >= 0]))
+    upright = np.abs(lng) <= 90
+    seen.swapped += len(np.unique(trip[upright][space.locate(lng[upright], lat[upright]) >= 0]))
+
+
+def _place_findings(space: Any, seen: _Seen) -> Iterable[Finding]:
+    if space is None or not seen.sampled or seen.inside >= FEW_INSIDE * seen.sampled:
+        return
+    what = f"{seen.inside:,} of {seen.sampled:,} trips that were looked at touch the space {space.spec()}"
+    if seen.swapped > max(seen.inside, FEW_INSIDE * seen.sampled):
+        yield Finding(
+            f"{what}; with latitude and longitude exchanged {seen.swapped:,} would",
+            "Latitude and longitude are swapped: say --column lat=... --column lng=... the other way round.",
+            fatal=seen.inside == 0,
+        )
+        return
+    remedy = (
+        "Give roads of the same place (--space road:FILE)."
+        if isinstance(space, RoadNetwork)
+        else "Give a public box around the data: `murmurate start FILE` offers some, `murmurate inspect FILE` shows the extent."
+    )
+    yield Finding(what, remedy, fatal=seen.inside == 0)
+
+
+def fewest_trips(mechanism: Any, trips_per_unit: float) -> float | None:
+    """Return below about how many trips a mechanism releases nothing, where it says so."""
+    return mechanism.fewest_trips(trips_per_unit) if hasattr(mechanism, "fewest_trips") else None
+
+
+def refuse_fatal(found: Iterable[Finding]) -> None:
+    """Raise where a release would be empty for certain; nothing was spent."""
+    fatal = [finding for finding in found if finding.fatal]
+    if fatal:
+        raise InputError("; ".join(finding.words for finding in fatal) + ".", fatal[0].remedy)
+
+
+def weakness(mechanism: Any, private: Private) -> str | None:
+    """Say why a promise hardly protects anybody, if it does not: a total that means nothing, or times that stay exact."""
+    guarantee = mechanism.guarantee()
+    unit = guarantee.unit.name
+    reasons = []
+    if isinstance(guarantee, DP) and guarantee.epsilon > MEANINGLESS_EPSILON:
+        reasons.append(
+            f"epsilon {guarantee.epsilon:g} per {unit} allows a factor of e^{guarantee.epsilon:g}, which hides nobody"
+        )
+    if isinstance(guarantee, GeoInd) and guarantee.radius_m:
+        total = guarantee.epsilon_per_m * guarantee.radius_m
+        if total > MEANINGLESS_EPSILON:
+            reasons.append(
+                f"the points of one {unit} together allow a factor of e^{total:.3g} at {guarantee.radius_m:g} m: each point "
+                f"alone is protected, a whole {unit} is not"
+            )
+    if mechanism.paired and "datetime" in mechanism.emits and "time" in private.carries():
+        reasons.append("the times of all points stay exact, so whoever knows when somebody travelled can often find the trip")
+    return "; ".join(reasons) or None

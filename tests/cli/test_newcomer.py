@@ -1,0 +1,177 @@
+"""The mistakes of a newcomer: each ends in one message that says what to type next, and none spends budget."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pytest
+
+from murmurate.cli import main
+from murmurate.core.ledger import Ledger
+from murmurate.custody.looking import WEAK_WORDS
+
+BOX = "60.1,24.8,60.3,25.1"
+
+
+def trips(swap: bool = False, n_people: int = 150) -> str:
+    """Ordinary trips in Helsinki: four a person, six points each, on one day."""
+    rng = np.random.default_rng(5)
+    rows = ["user_id,trip_id,timestamp,lat,lon"]
+    for person in range(n_people):
+        for trip in range(4):
+            lat, lng = rng.uniform(60.15, 60.25), rng.uniform(24.9, 25.0)
+            for step in range(6):
+                place = (lat + 0.002 * step, lng + 0.003 * step)
+                first, second = place[::-1] if swap else place
+                rows.append(f"{person},{trip},2024-05-01 {8 + 3 * trip:02}:{5 * step:02}:00,{first:.5f},{second:.5f}")
+    return "\n".join(rows) + "\n"
+
+
+def stream() -> str:
+    """The same without trips: everything a person did in one row after another."""
+    table = pl.read_csv(trips().encode()).drop("trip_id")
+    return table.sort("user_id", "timestamp").write_csv()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("newcomer")
+    (place / "trips.csv").write_text(trips())
+    (place / "swapped.csv").write_text(trips(swap=True))
+    (place / "stream.csv").write_text(stream())
+    (place / "there").mkdir()
+    with Ledger(place / "spent.sqlite") as ledger:
+        from murmurate.ingest.read import read
+
+        name = ledger.population_of(read(place / "trips.csv", time_zone="UTC").identity, population="riders", create=True)
+        ledger.limit(name, kind="dp", unit="trip", epsilon=0.5)
+    return place
+
+
+@dataclass
+class Done:
+    """What a command ended with."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, folder):
+    """The command line in this process, in the folder of the data and without a terminal."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("MURMURATE_STATE", str(folder / "state"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["murmurate", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return Done(ended.value.code, *capsys.readouterr())
+
+    return call
+
+
+def release(*more, source="trips.csv", zone="UTC", mechanism="flock", out="out", space=f"grid:{BOX}:500", epsilon="1"):
+    zoned = ["--time-zone", zone] if zone else []
+    given = ["--in", source, "--out", out, *zoned, "--space", space, "--set", f"epsilon={epsilon}"]
+    return ["release", mechanism, *given, *(more or ("--limit", "1"))]
+
+
+MISTAKES = {
+    "no time zone": (release(zone=None), 2, "--time-zone Europe/Helsinki"),
+    "wrong column": (release("--column", "uid=usr_id", "--limit", "1"), 2, "Did you mean 'user_id'"),
+    "swapped coordinates": (release(source="swapped.csv"), 2, "--column lat="),
+    "wrong box": (release(space="grid:41.1,-8.7,41.2,-8.5:500"), 2, "public box around the data"),
+    "no limit": (release("--link", "none"), 2, "--limit dp:trip:1"),
+    "spent budget": (release("--ledger", "spent.sqlite"), 3, "About epsilon 0.5 per trip would fit"),
+    "existing folder": (release(out="there"), 2, "exists already"),
+    "unknown mechanism": (release(mechanism="flok"), 2, "Did you mean 'flock'"),
+    "epsilon as text": (release(epsilon="one"), 2, "epsilon must be a finite number"),
+    "few trips": (release("--set", "unit=user", "--set", "delta=1e-6", "--limit", "1", epsilon="0.1"), 2, "unit=trip"),
+    "weak promise": (release("--limit", "99", epsilon="20"), 2, WEAK_WORDS),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_one_message_says_what_to_type(name, run):
+    arguments, code, hint = MISTAKES[name]
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert hint in done.stderr
+    assert "Traceback" not in done.stderr
+    spent = run("ledger", "show", "--json", *(("--ledger", "spent.sqlite") if "spent.sqlite" in arguments else ()))
+    assert not [entry for entry in json.loads(spent.stdout)["history"] if entry["what"] == "debit"]
+
+
+def test_foreign_roads_are_noticed_before_the_charge(run, folder):
+    from murmurate.spaces.road import RoadNetwork
+    from murmurate.spaces.road.write import write_roads
+
+    town = RoadNetwork.from_arrays(
+        node_lat=[41.1, 41.1], node_lng=[-8.6, -8.599], link_from=[0, 1], link_to=[1, 0], road_class=[5, 5]
+    )
+    write_roads(town, folder / "porto.geojson")
+    given = [
+        "--in",
+        "trips.csv",
+        "--time-zone",
+        "UTC",
+        "--space",
+        "road:porto.geojson",
+        "--set",
+        "epsilon=1",
+        "--limit",
+        "1:1e-6",
+    ]
+    done = run("release", "road_counts", *given, "--out", "roads")
+    assert done.returncode == 2
+    assert "roads of the same place" in done.stderr
+
+
+def test_a_raw_stream_is_noticed_and_start_splits_it(run, folder):
+    done = run(*release(source="stream.csv"))
+    assert done.returncode == 2
+    assert "--split-gap 5min" in done.stderr
+    started = run("start", "stream.csv", "--time-zone", "UTC", "--yes", "--recipe", "stream.toml", "--protect", "trip")
+    assert started.returncode == 0, started.stderr
+    assert "murmurate release stream.toml" in started.stdout
+    assert "split_gap_s = 1800.0" in (folder / "stream.toml").read_text()
+    assert run("start", "stream.csv", "--yes", "--recipe", "stream.toml").returncode == 2
+
+
+def test_a_confirmed_weakness_is_recorded_and_published_nowhere(run, folder):
+    weak = release(
+        "--limit", "99", "--set", "n_out=5", "--ledger", "weak.sqlite", "--confirm", WEAK_WORDS, epsilon="20", out="weak"
+    )
+    done = run(*weak)
+    assert done.returncode == 0, done.stderr
+    history = json.loads(run("ledger", "show", "--ledger", "weak.sqlite", "--json").stdout)["history"]
+    debit = next(entry for entry in history if entry["what"] == "debit")
+    assert "e^20" in debit["details"]["parameters"]["confirmed"]
+    assert "confirmed" not in (folder / "weak" / "manifest.json").read_text()
+
+
+def test_inspect_says_what_would_make_a_file_readable(run, folder):
+    (folder / "bare.csv").write_text("7,2024-05-01T08:00:00Z,60.17,24.94\n7,2024-05-01T08:01:00Z,60.18,24.95\n")
+    done = run("inspect", "bare.csv")
+    assert done.returncode == 2
+    assert "--column uid=1 --column datetime=2 --column lat=3 --column lng=4" in done.stderr
+    hinted = ("--column", "uid=1", "--column", "datetime=2", "--column", "lat=3", "--column", "lng=4")
+    opened = run("inspect", "bare.csv", *hinted, "--html", "bare.html")
+    assert opened.returncode == 0, opened.stderr
+    assert '<h2 id="where">Where</h2>' in (folder / "bare.html").read_text()
+
+
+def test_a_recipe_reports_all_its_faults_at_once(run, folder):
+    (folder / "bad.toml").write_text('mechanim = "flock"\nin = 3\n[read]\ntimezone = "UTC"\n[clean]\nsplit_gap = 3\n')
+    done = run("release", "bad.toml", "--out", "never")
+    assert done.returncode == 2
+    for hint in ("Did you mean 'mechanism'", "Did you mean 'time_zone'", "Did you mean 'split_gap_s'", "in must be text"):
+        assert hint in done.stderr
