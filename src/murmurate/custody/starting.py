@@ -18,7 +18,7 @@ from murmurate.core.trips import Trips
 from murmurate.custody.sources import open_private
 from murmurate.errors import InputError
 from murmurate.ingest.cleaning import Cleaning
-from murmurate.ingest.columns import option, plain
+from murmurate.ingest.columns import ROW_NUMBER, named_as, option, plain
 from murmurate.ingest.counts import ReadReport
 from murmurate.spaces.gazetteer import Box, cities_around, looks_swapped, outward
 
@@ -75,7 +75,8 @@ class Look:
     @property
     def protect(self) -> str:
         """Return whom to protect: person-days where there are times, else people; trips where nobody is named."""
-        if self.read.get("columns", {}).get("uid") == "ROW":
+        uid = self.read.get("columns", {}).get("uid", "")
+        if uid == ROW_NUMBER or named_as(uid, "tid"):
             return "trip"
         return "user_day" if self.trips.has_time else "user"
 
