@@ -45,11 +45,13 @@ BEIJING = (39.7, 116.0, 40.2, 116.8)
 SIX = {
     "query published": "adatrace_query.as_published", "query": "adatrace_query", "Kendall": "adatrace_kendall",
     "F1": "adatrace_patterns.f1", "trip": "adatrace_trip", "diameter": "adatrace_diameter", "length": "adatrace_length",
+    "Kendall other": "adatrace_kendall.other_grids", "F1 other": "adatrace_patterns.f1_other_grids",
+    "trip other": "adatrace_trip.other_grids",
 }  # fmt: skip
 THREE = {"size JSD": "trip_size", "OD EMD m": "od_emd", "top 100 %": "patterns.true_positives_100"}
 APART = ("moves 15", "visits 40", "hours", "OD 1 km m", "links r")
 COLUMNS = (*SIX, *THREE, *APART)
-HIGHER = {"Kendall", "F1", "top 100 %", "links r"}
+HIGHER = {"Kendall", "F1", "Kendall other", "F1 other", "top 100 %", "links r"}
 NOT_PRIVATE = 100.0
 MAP_SIDE = 40
 MAPPED = (1.0, NOT_PRIVATE)

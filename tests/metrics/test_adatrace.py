@@ -12,7 +12,7 @@ from scipy.spatial.distance import jensenshannon, pdist
 
 from murmurate.core.trips import Trips
 from murmurate.judging.review import evaluate
-from murmurate.metrics.adatrace import _cell_strings, adatrace_query, kendall
+from murmurate.metrics.adatrace import Lattice, _cell_strings, adatrace_query, kendall
 from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import Side, to_metres
 from small_town import GRID
@@ -49,14 +49,14 @@ def literal_strings(trips, per_side):
 def test_strings_are_merged_filled_and_doubled(noise, per_side):
     few = noise.take_trips(np.arange(60))
     outside = few.with_columns({"lat": np.where(np.arange(few.n_points) % 9 == 0, 61.0, few.lat)})
-    cells, offsets = _cell_strings(Side(outside, GRID), per_side)
+    cells, offsets = _cell_strings(Side(outside, GRID), Lattice(per_side))
     got = [[divmod(int(cell), per_side) for cell in cells[a:b]] for a, b in pairwise(offsets)]
     assert got == literal_strings(outside, per_side)
 
 
 def test_a_trip_within_one_cell_counts_twice():
     table = pl.DataFrame({"uid": [0, 0, 1], "tid": [0, 0, 1], "lat": [60.001, 60.002, 60.044], "lng": [24.001, 24.001, 24.089]})
-    cells, offsets = _cell_strings(Side(Trips(table), GRID), 6)
+    cells, offsets = _cell_strings(Side(Trips(table), GRID), Lattice(6))
     assert cells.tolist() == [0, 0, 35, 35]
     assert offsets.tolist() == [0, 2, 4]
 
@@ -149,3 +149,14 @@ def test_a_tie_keeps_kendall_below_one_and_says_so(original):
     found = evaluate(original, original, metrics=["adatrace_kendall"])
     assert found["adatrace_kendall"].value < 1
     assert f"{found['adatrace_kendall'].value:.4f}" in found["adatrace_kendall"].note
+
+
+def test_other_grids_notice_a_release_made_on_the_published_cells(original):
+    """All points moved to one corner of their published cells: the published score is perfect, that of other grids is not."""
+    moved = {}
+    for name, low, high in (("lat", GRID.south, GRID.north), ("lng", GRID.west, GRID.east)):
+        width = (high - low) / 6
+        moved[name] = low + (np.floor((getattr(original, name) - low) / width) + 0.02) * width
+    found = evaluate(original.with_columns(moved), original, grid=GRID, metrics=["adatrace_trip", "adatrace_patterns"])
+    assert found["adatrace_trip"].value < 0.01 < 0.05 < found["adatrace_trip.other_grids"].value
+    assert found["adatrace_patterns.f1_other_grids"].value < found["adatrace_patterns.f1"].value - 0.1

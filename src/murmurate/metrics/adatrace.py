@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -24,6 +27,13 @@ KENDALL_CELLS = 15
 """Cells per side of the box whose order of popularity is compared, as published."""
 TRIP_CELLS = 6
 """Cells per side of the box for patterns and for origin-destination pairs, as published."""
+SHIFTS = ((0.5, 0.5), (0.5, 0.0), (0.0, 0.5))
+"""Shifts of the published grids, east and north in cells, over which `.other_grids` scores are averaged. A method that works on
+the evaluator's own cells gains nothing on them."""
+OTHER_KENDALL_CELLS = (11, 22)
+"""Other numbers of cells per side for the order of popularity: 15 over and times about the square root of two."""
+OTHER_TRIP_CELLS = (4, 9)
+"""Other numbers of cells per side for patterns and pairs: 6 over and times one and a half."""
 PATTERN_LENGTHS = (2, 8)
 """Shortest and longest string of cells that is mined, as published."""
 PATTERN_TOP = 100
@@ -50,44 +60,68 @@ def adatrace_query(comparison: Comparison, *, queries: int = QUERIES) -> list[Sc
 
 
 def adatrace_kendall(comparison: Comparison) -> list[Score]:
-    """Measure the rank agreement of the number of trips per cell, 15 x 15."""
-    original, released = (
-        count_numbers(cells, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), KENDALL_CELLS**2, by_trip=True)
-        for cells, offsets in _strings(comparison, KENDALL_CELLS)
-    )
+    """Measure the rank agreement of the number of trips per cell, 15 x 15 as published, and the mean over other grids."""
+
+    def counts(lattice: Lattice) -> list[Integers]:
+        """Return the trips per cell of both sides."""
+        return [
+            count_numbers(cells, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), lattice.n_cells, by_trip=True)
+            for cells, offsets in _strings(comparison, lattice)
+        ]
+
+    original, released = counts(Lattice(KENDALL_CELLS))
     ceiling = kendall(original, original)
     value = kendall(original, released)
     note = f"ties keep it below 1: the originals against themselves give {ceiling:.4f}"
+    others = [kendall(*counts(lattice)) for lattice in other_lattices(KENDALL_CELLS, OTHER_KENDALL_CELLS)]
     return [
         _score("adatrace_kendall", value, "higher", len(original), note),
         _score("adatrace_kendall.of_ceiling", value / ceiling if ceiling > 0 else np.nan, "higher", len(original), note),
+        _score("adatrace_kendall.other_grids", np.mean(others), "higher", len(original), _grids_note(len(others))),
     ]
 
 
 def adatrace_patterns(comparison: Comparison) -> list[Score]:
-    """Measure F1 and support error of the 100 most frequent strings of 2 to 8 cells, 6 x 6."""
+    """Measure F1 and support error of the 100 most frequent strings of 2 to 8 cells, 6 x 6, and F1 over other grids."""
     shortest, longest = PATTERN_LENGTHS
-    found = mine(_strings(comparison, TRIP_CELLS), shortest=shortest, longest=longest, most=PATTERN_TOP)
-    if not found.found.all():
-        raise NotMeasurable("one of the sides has no trip")
-    ranks = [rank(found, side, PATTERN_TOP) for side in (0, 1)]
-    values = agreement(ranks[0], ranks[1], found.counts.astype(np.float64))
+
+    def compared(lattice: Lattice) -> tuple[dict[str, float], int]:
+        """Return the agreement on one grid, and how many strings were compared."""
+        found = mine(_strings(comparison, lattice), shortest=shortest, longest=longest, most=PATTERN_TOP)
+        if not found.found.all():
+            raise NotMeasurable("one of the sides has no trip")
+        ranks = [rank(found, side, PATTERN_TOP) for side in (0, 1)]
+        values = agreement(ranks[0], ranks[1], found.counts.astype(np.float64))
+        return values, min(PATTERN_TOP, int(found.found[0]))
+
+    values, n = compared(Lattice(TRIP_CELLS))
+    others = [compared(lattice)[0]["f1"] for lattice in other_lattices(TRIP_CELLS, OTHER_TRIP_CELLS)]
     note = "uniform random short trips already reach an F1 of about .45 on real cities"
-    n = min(PATTERN_TOP, int(found.found[0]))
     return [
         _score("adatrace_patterns.f1", values["f1"], "higher", n, note),
         _score("adatrace_patterns.support_error", values["support_error"], "lower", n, "absolute counts, as published"),
+        _score("adatrace_patterns.f1_other_grids", np.mean(others), "higher", n, _grids_note(len(others))),
     ]
 
 
 def adatrace_trip(comparison: Comparison) -> list[Score]:
-    """Measure the Jensen-Shannon divergence (nats) of origin-destination pairs, 6 x 6 cells."""
-    places = TRIP_CELLS**2
-    counts = [
-        np.bincount(cells[offsets[:-1]] * places + cells[offsets[1:] - 1], minlength=places**2)
-        for cells, offsets in _strings(comparison, TRIP_CELLS)
+    """Measure the Jensen-Shannon divergence (nats) of origin-destination pairs, 6 x 6 cells, and its mean over other grids."""
+
+    def divergence(lattice: Lattice) -> float:
+        """Return the divergence of pairs of cells of one grid."""
+        places = lattice.n_cells
+        counts = [
+            np.bincount(cells[offsets[:-1]] * places + cells[offsets[1:] - 1], minlength=places**2)
+            for cells, offsets in _strings(comparison, lattice)
+        ]
+        return float(jensen_shannon(*counts, base=None))
+
+    n = comparison.released.n
+    others = [divergence(lattice) for lattice in other_lattices(TRIP_CELLS, OTHER_TRIP_CELLS)]
+    return [
+        _score("adatrace_trip", divergence(Lattice(TRIP_CELLS)), "lower", n, unit="nats"),
+        _score("adatrace_trip.other_grids", np.mean(others), "lower", n, _grids_note(len(others)), unit="nats"),
     ]
-    return [_score("adatrace_trip", jensen_shannon(*counts, base=None), "lower", comparison.released.n, unit="nats")]
 
 
 def adatrace_diameter(comparison: Comparison) -> list[Score]:
@@ -141,29 +175,57 @@ def kendall(original: Integers, released: Integers) -> float:
     return total / (n * (n - 1) / 2)
 
 
-def _score(name: str, value: float, better: Better, n: int, note: str = "", *, unit: str = "") -> Score:
+@dataclass(frozen=True)
+class Lattice:
+    """A square lattice of cells over the box, `per_side` to a side, moved south-west by a part of a cell."""
+
+    per_side: int
+    east: float = 0.0
+    north: float = 0.0
+
+    @property
+    def side(self) -> int:
+        """Return the cells along a side; one more where the lattice is shifted."""
+        return self.per_side + (1 if self.east or self.north else 0)
+
+    @property
+    def n_cells(self) -> int:
+        """Return the number of cells."""
+        return self.side**2
+
+
+def other_lattices(per_side: int, others: tuple[int, ...]) -> list[Lattice]:
+    """Return the published lattice shifted, and lattices of other sizes."""
+    return [Lattice(per_side, east, north) for east, north in SHIFTS] + [Lattice(size) for size in others]
+
+
+def _grids_note(n: int) -> str:
+    return f"mean over {n} grids: the published one shifted by half a cell, and grids of other sizes"
+
+
+def _score(name: str, value: float | np.floating[Any], better: Better, n: int, note: str = "", *, unit: str = "") -> Score:
     return Score(name=name, value=float(value), better=better, family=FAMILY, n=n, note=note, unit=unit)
 
 
-def _strings(comparison: Comparison, per_side: int) -> list[tuple[Integers, Integers]]:
-    return [_cell_strings(side, per_side) for side in comparison.sides]
+def _strings(comparison: Comparison, lattice: Lattice) -> list[tuple[Integers, Integers]]:
+    return [_cell_strings(side, lattice) for side in comparison.sides]
 
 
-def _cell_strings(side: Side, per_side: int) -> tuple[Integers, Integers]:
-    """Return strings over per_side x per_side cells: repeats merged, jumps filled in, a trip within one cell written twice."""
+def _cell_strings(side: Side, lattice: Lattice) -> tuple[Integers, Integers]:
+    """Return strings of cells: repeats merged, jumps filled in, a trip within one cell written twice."""
     grid = side.grid
     lat, lng = side.degrees
-    column = _index((lng - grid.west) / (grid.east - grid.west), per_side)
-    row = _index((lat - grid.south) / (grid.north - grid.south), per_side)
+    column = _index((lng - grid.west) / (grid.east - grid.west), lattice.per_side, lattice.east)
+    row = _index((lat - grid.south) / (grid.north - grid.south), lattice.per_side, lattice.north)
     # what lies outside falls into the south-western cell, as published
-    cell = np.where((column < 0) | (row < 0), 0, column * per_side + row)
-    return _fill(*merge_repeats(cell, side.offsets), per_side)
+    cell = np.where((column < 0) | (row < 0), 0, column * lattice.side + row)
+    return _fill(*merge_repeats(cell, side.offsets), lattice.side)
 
 
-def _index(share: Floats, per_side: int) -> NDArray[np.int64]:
+def _index(share: Floats, per_side: int, shift: float) -> NDArray[np.int64]:
     """Return the row or column of each point, -1 outside; cells are closed, so a point on an edge belongs to the lower one."""
     inside = (share >= 0) & (share <= 1)
-    at = np.ceil(np.where(inside, share, 0.0) * per_side).astype(np.int64) - 1
+    at = np.ceil(np.where(inside, share, 0.0) * per_side + shift).astype(np.int64) - 1
     return np.where(inside, np.maximum(at, 0), -1)
 
 
