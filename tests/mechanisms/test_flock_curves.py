@@ -16,7 +16,7 @@ EPSILONS = (1.0, 4.0, 8.0, 16.0, 100.0)
 """Around the values at which tables of steps come in for this city."""
 SEEDS = (1, 2)
 ALLOWED = 1.35
-"""Factor by which the mean error of two releases may rise from one epsilon to the next; where tables were switched, the error of
+"""Factor by which the mean error of two releases may rise from one epsilon to the next. Where tables were switched, errors of
 queries rose threefold."""
 LEAST = {"adatrace_query": 0.05, "adatrace_trip": 0.03, "adatrace_diameter": 0.006, "adatrace_length": 0.01}
 """Errors below which a rise is spread."""
