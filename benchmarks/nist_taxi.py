@@ -12,10 +12,10 @@ Synthetic trips are scored by three measures, written here from their descriptio
 | graph edges | for each shift, the same distance of the shares of trips along pick-up to drop-off edges |
 | higher-order conjunctions | share of taxis like a random real taxi, in random columns up to random thresholds |
 
-Without `--chicago` the San Francisco taxis stand in, in the same shape: areas are 9 x 9 blocks of the box, shifts are 7 days x 3
-parts. `--chicago` reads the City of Chicago's own file of taxi trips by its column names. flock learns no day of the week and links
-no trips: days and taxis of its trips are dealt at random. Baselines: `marginals` draws pick-up by shift and drop-off by pick-up
-from two noisy tables; `subsample` releases the trips of a fifth of the taxis as they are, which is not private.
+Without `--chicago` the San Francisco taxis stand in, in the same shape: areas are 9 x 9 blocks of the box, shifts are 7 days x
+3 parts. `--chicago` reads the City of Chicago's own file of taxi trips by its column names. flock learns no day of the week and
+links no trips: days and taxis of its trips are dealt at random. Baselines: `marginals` draws pick-up by shift and drop-off by
+pick-up from two noisy tables; `subsample` releases the trips of a fifth of the taxis as they are, which is not private.
 """
 
 from __future__ import annotations
@@ -210,9 +210,7 @@ def main() -> None:
     trips, box = found
     n_areas = AREAS_PER_SIDE**2
     real = table_of(trips, blocks(trips, box), n_areas)
-    print(
-        f"{trips.n_trips:,} trips of {int(real.taxi.max()) + 1:,} taxis; mean and standard deviation of {options.repeats} releases"
-    )
+    print(f"{trips.n_trips:,} trips of {int(real.taxi.max()) + 1:,} taxis; mean and deviation of {options.repeats} releases")
     for epsilon in options.epsilon:
         for method in options.methods:
             rows = []
