@@ -25,6 +25,7 @@ class Flows(Kind):
     """`zones.parquet`, `od.parquet` and `classes.parquet`, with the outlines of the zones in `places.geojson`."""
 
     name = "flows"
+    figures = ("zone_flows",)
     no_attack = "it holds noisy counts alone; the exact meter and the audit of its mechanism bound what they reveal."
     headline: ClassVar[Mapping[str, str]] = {
         "zone_totals.relative_error_median": "Error of busy zones, hour by hour",

@@ -66,7 +66,7 @@ def score_by_hour(title: str, unit: str, scores: Sequence[Score], name: str, flo
     if not np.isfinite(values).any():
         return None
     top = max(float(np.nanmax(values)), floor.value if floor and np.isfinite(floor.value) else 0.0)
-    y_ticks, y_of = _y_axis(top)
+    y_ticks, y_of = y_axis(top)
     x = LEFT + (np.arange(24) + 0.5) / 24 * (WIDTH - LEFT - RIGHT)
     series = [Series("released", "release", _broken_line(x, y_of(values), np.isfinite(values)))]
     if floor is not None and np.isfinite(floor.value):
@@ -89,7 +89,7 @@ def histogram(title: str, unit: str, values: Mapping[str, Floats], y_label: str 
     width = x_step / max(1, round(x_step / ((end or 1.0) / BINS)))
     edges = np.arange(0, int(np.ceil((end or 1.0) / width)) + 1) * width
     shares = {role: 100 * np.histogram(found, edges)[0] / len(found) for role, found in finite.items()}
-    y_ticks, y_of = _y_axis(max(float(share.max()) for share in shares.values()))
+    y_ticks, y_of = y_axis(max(float(share.max()) for share in shares.values()))
     x = LEFT + edges / edges[-1] * (WIDTH - LEFT - RIGHT)
     series = tuple(_steps(role, x, y_of(share), y_of(np.zeros(1))[0]) for role, share in shares.items())
     ticks = np.arange(0, edges[-1] + x_step / 1e6, x_step)
@@ -107,7 +107,7 @@ def histogram(title: str, unit: str, values: Mapping[str, Floats], y_label: str 
 
 def hour_shares(title: str, y_label: str, shares: Mapping[str, Floats]) -> Chart:
     """Draw what share of a day falls on each of its hours, role by role."""
-    y_ticks, y_of = _y_axis(max(float(share.max()) for share in shares.values()))
+    y_ticks, y_of = y_axis(max(float(share.max()) for share in shares.values()))
     x = np.linspace(LEFT, WIDTH - RIGHT, 25)
     series = tuple(_steps(role, x, y_of(share), y_of(np.zeros(1))[0]) for role, share in shares.items())
     peaks = ", ".join(f"{role} {int(share.argmax())}:00" for role, share in shares.items())
@@ -131,7 +131,7 @@ def _broken_line(x: Floats, y: Floats, there: np.ndarray[tuple[int], np.dtype[np
     return "".join(parts)
 
 
-def _y_axis(top: float) -> tuple[tuple[tuple[float, str], ...], Callable[[Floats], Floats]]:
+def y_axis(top: float) -> tuple[tuple[tuple[float, str], ...], Callable[[Floats], Floats]]:
     """Return the ticks of a scale from 0 to a round number above `top`, and the scale."""
     step = round_step(top or 1.0, 4)
     end = max(step, float(np.ceil((top or 1.0) / step - 1e-9) * step))

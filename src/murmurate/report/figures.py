@@ -20,6 +20,7 @@ from murmurate.report.charts import distributions
 from murmurate.report.lives import lives
 from murmurate.report.maps import Base, atlas, grid_around
 from murmurate.report.traffic_maps import traffic_atlas
+from murmurate.report.zone_maps import zone_atlas
 from murmurate.spaces import parse
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows
@@ -36,6 +37,7 @@ FIGURES: Registry[Entry] = Registry(
         "distributions": Entry("murmurate.report.figures:trip_distributions"),
         "lives": Entry("murmurate.report.figures:days_of_people"),
         "traffic": Entry("murmurate.report.figures:traffic"),
+        "zone_flows": Entry("murmurate.report.figures:zone_flows"),
     },
 )
 """Name -> module:function. One line a figure."""
@@ -111,6 +113,12 @@ def traffic(shown: Shown) -> dict[str, Any]:
     released: LinkFlows = shown.release.data
     original = None if shown.original is None else LinkFlows.of_drives(drives_of(shown.original, released.network))
     return {"traffic": traffic_atlas(released, original, base=shown.base)}
+
+
+def zone_flows(shown: Shown) -> dict[str, Any]:
+    """Draw released flows between zones with their intervals; the originals are not needed."""
+    level = float(shown.release.manifest.parameters.get("level", 0.95))
+    return {"zone_flows": zone_atlas(shown.release.data, level=level, base=shown.base)}
 
 
 def _own_roads(space: object) -> RoadNetwork | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from murmurate.core.space import Floats, Integers
+from murmurate.core.space import Floats, Integers, Space
 from murmurate.metrics.comparison import Side
 from murmurate.report.breaks import Breaks, shared_breaks
 from murmurate.report.view import View
@@ -73,7 +73,7 @@ def flow_breaks(sides: Sequence[Flows]) -> Breaks:
     return shared_breaks(max(float(flows.share.max(initial=0.0)) for flows in sides), CLASSES)
 
 
-def flow_arcs(view: View, zones: Grid, flows: Flows, breaks: Breaks) -> list[Arcs]:
+def flow_arcs(view: View, zones: Space, flows: Flows, breaks: Breaks) -> list[Arcs]:
     """Draw the flows, thin ones first."""
     number = breaks.classes(flows.share)
     labels = breaks.labels("% of trips")

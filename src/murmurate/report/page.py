@@ -21,7 +21,7 @@ from murmurate.report.render import render, write_page
 from murmurate.report.score_rows import attacks, families, floors, key_rows
 from murmurate.report.weaknesses import known_weaknesses
 
-NO_FIGURES: Mapping[str, Any] = {"atlas": None, "traffic": None, "lives": None}
+NO_FIGURES: Mapping[str, Any] = {"atlas": None, "traffic": None, "lives": None, "zone_flows": None}
 """What the template is given where no figure of the kind fills it."""
 
 

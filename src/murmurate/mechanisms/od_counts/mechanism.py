@@ -196,8 +196,9 @@ class ODCounts:
             "empty. Rows with place -1 hold what the listed pairs leave of a total.",
             "Estimates were made non-negative whole numbers whose sums agree over zones, districts, hours, parts of the day "
             "and classes of trips; this uses noisy tables alone.",
-            f"low and high hold the true count {self.level:.0%} of the time; they allow for noise, and not for trips that the "
-            "data lack.",
+            f"low and high hold the true count {self.level:.0%} of the time"
+            + ("" if self.unit == "trip" else ", roughly: they allow for noise and for a typical error of scaling down")
+            + "; they do not allow for trips that the data lack.",
         ]
         if self.max_error:
             sentences.append(

@@ -1,0 +1,183 @@
+"""Draw released flows: zones by departures, arcs between zones, a matrix of districts, hours with error bands, top pairs.
+
+Everything is drawn from the release alone, so both editions of a report show it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from murmurate.core.space import Floats
+from murmurate.report.breaks import Breaks, shared_breaks
+from murmurate.report.charts import LEFT, RIGHT, WIDTH, Chart, Series, y_axis
+from murmurate.report.density import CLASSES, Patch
+from murmurate.report.flow_map import CLASSES as FLOW_CLASSES
+from murmurate.report.flow_map import SHOWN, Arcs, Flows, flow_arcs, flow_breaks
+from murmurate.report.ground import Ground, ground
+from murmurate.report.maps import Base, Legend
+from murmurate.report.view import View, lines
+from murmurate.spaces.zone_flows import HOURS, REST, ZoneFlows
+
+TOP_PAIRS = 12
+"""Pairs in the table of the strongest flows. Set by hand."""
+
+MATRIX_SIDE = 640
+"""Side of the matrix of districts in units of the drawing."""
+
+MAX_MATRIX_DISTRICTS = 60
+"""Most districts that a matrix shows; beyond it, cells are too small to read."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Hold one map, and the same in words."""
+
+    title: str
+    words: str
+    patches: tuple[Patch, ...] = ()
+    arcs: tuple[Arcs, ...] = ()
+    strands: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Square:
+    """Hold one cell of the matrix: its place, its class (0 is not published) and what it says."""
+
+    x: float
+    y: float
+    number: int
+    label: str
+
+
+@dataclass(frozen=True)
+class ZoneAtlas:
+    """Hold every picture of released flows."""
+
+    view: View
+    ground: Ground
+    scale: tuple[int, str]
+    zones: tuple[Panel, ...]
+    zone_legend: Legend
+    flows: Panel
+    flow_legend: Legend
+    hours: tuple[Chart, ...]
+    matrix: tuple[Square, ...]
+    matrix_cell: float
+    matrix_legend: Legend
+    top: tuple[tuple[str, ...], ...]
+    level: str
+
+
+def zone_atlas(flows: ZoneFlows, *, level: float, base: Base = None) -> ZoneAtlas:
+    """Draw a release of flows."""
+    south, west, north, east = flows.places.box
+    pad = 0.02 * max(north - south, east - west)
+    view = View(south - pad, west - pad, north + pad, east + pad)
+    totals = {direction: flows.totals(direction, time="day")[:, 0] for direction in ("departures", "arrivals")}
+    breaks = shared_breaks(max(float(np.nan_to_num(values).max(initial=0.0)) for values in totals.values()), CLASSES)
+    zones = tuple(_choropleth(flows, view, direction, values, breaks) for direction, values in totals.items())
+    pairs, arcs, arc_breaks = _flows(flows, view)
+    squares, cell, matrix_breaks = _matrix(flows)
+    return ZoneAtlas(
+        view=view,
+        ground=ground(view, base, None),
+        scale=view.scale_bar(),
+        zones=zones,
+        zone_legend=Legend("Trips a zone", "density", _entries(breaks, CLASSES, "trips")),
+        flows=arcs,
+        flow_legend=Legend("Share of all trips", "flow", _entries(arc_breaks, FLOW_CLASSES, "% of trips")),
+        hours=tuple(_profile(flows, direction) for direction in totals),
+        matrix=squares,
+        matrix_cell=cell,
+        matrix_legend=Legend("Trips between districts", "density", _entries(matrix_breaks, CLASSES, "trips")),
+        top=pairs,
+        level=f"{level:.0%}",
+    )
+
+
+def _entries(breaks: Breaks, n: int, unit: str) -> tuple[tuple[int, str], ...]:
+    return tuple((k + 1 + n - breaks.n, label) for k, label in enumerate(breaks.labels(unit)))
+
+
+def _choropleth(flows: ZoneFlows, view: View, direction: str, values: Floats, breaks: Breaks) -> Panel:
+    """Draw every published zone in the colour of its class."""
+    import shapely
+
+    known = np.flatnonzero(np.isfinite(values))
+    number = breaks.classes(np.nan_to_num(values))
+    labels = breaks.labels("trips")
+    patches = []
+    for k in range(breaks.n):
+        rings = shapely.get_rings(shapely.get_parts(flows.places.boundary(known[number[known] == k])))
+        if len(rings):
+            xy = shapely.get_coordinates(rings)
+            offsets = np.concatenate([[0], np.cumsum(shapely.get_num_coordinates(rings))])
+            d = lines(*view.project(xy[:, 1], xy[:, 0]), offsets, closed=True)
+            patches.append(Patch(k + 1 + CLASSES - breaks.n, d, labels[k]))
+    words = f"{len(known):,} of {flows.places.n_cells:,} zones are published; {np.nansum(values):,.0f} trips"
+    return Panel(direction.capitalize(), words, tuple(patches))
+
+
+def _flows(flows: ZoneFlows, view: View) -> tuple[tuple[tuple[str, ...], ...], Panel, Breaks]:
+    """Draw the strongest listed pairs as arcs, and list the first of them with their intervals."""
+    listed = flows.pairs().head(SHOWN)
+    total = max(float(flows.about.get("trips", 0)), 1.0)
+    share = 100 * listed["trips"].to_numpy() / total
+    found = Flows(listed["origin"].to_numpy(), listed["destination"].to_numpy(), share, float(share.sum()))
+    breaks = flow_breaks([found])
+    words = f"the {len(share):,} strongest of {flows.pairs().height:,} published pairs, {found.covered:.0f} % of all trips"
+    panel = Panel("Flows between zones", words, arcs=tuple(flow_arcs(view, flows.places, found, breaks)))
+    names = flows.places.names()
+    rows = tuple(
+        (names[row["origin"]], names[row["destination"]], f"{row['trips']:,}", f"{row['low']:,.0f} to {row['high']:,.0f}")
+        for row in listed.head(TOP_PAIRS).iter_rows(named=True)
+    )
+    return rows, panel, breaks
+
+
+def _matrix(flows: ZoneFlows) -> tuple[tuple[Square, ...], float, Breaks]:
+    """Draw flows between districts as squares, origins downwards; a figure that is not published is left white."""
+    n = int(flows.district.max()) + 1
+    chosen = flows.od.filter(pl.col("area") == "district", pl.col("time") == "day")
+    chosen = chosen.filter(pl.col("origin") != REST, pl.col("destination") != REST)
+    breaks = shared_breaks(float(chosen["trips"].max() or 0), CLASSES)  # type: ignore[arg-type]
+    if n > MAX_MATRIX_DISTRICTS:
+        return (), 0.0, breaks
+    cell = MATRIX_SIDE / n
+    squares = []
+    for row in chosen.iter_rows(named=True):
+        words = "not published" if row["trips"] is None else f"{row['trips']:,} ({row['low']:,.0f} to {row['high']:,.0f})"
+        number = 0 if row["trips"] is None else int(breaks.classes(np.array([row["trips"]]))[0]) + 1 + CLASSES - breaks.n
+        label = f"district {row['origin']} to {row['destination']}: {words}"
+        squares.append(Square(round(row["destination"] * cell, 1), round(row["origin"] * cell, 1), number, label))
+    return tuple(squares), cell, breaks
+
+
+def _profile(flows: ZoneFlows, direction: str) -> Chart:
+    """Draw the trips of the whole area by hour, with the interval of each hour as a band."""
+    rows = flows.zones.filter(direction=direction, area="city", time="hour").sort("period")
+    trips, low, high = (rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("trips", "low", "high"))
+    known = np.isfinite(trips)
+    y_ticks, y_of = y_axis(float(np.nan_to_num(high).max(initial=0.0)))
+    x = LEFT + (np.arange(HOURS) + 0.5) / HOURS * (WIDTH - LEFT - RIGHT)
+    series = (
+        [Series("band", "interval", _band(x[known], y_of(low[known]), y_of(high[known])), area=True)] if known.any() else []
+    )
+    line = "".join(
+        f"{'M' if k == 0 else 'L'}{a:.0f} {b:.1f}" for k, (a, b) in enumerate(zip(x[known], y_of(trips[known]), strict=True))
+    )
+    series.append(Series("released", "released", line))
+    busiest = f"Busiest hour: {int(np.nanargmax(trips))}:00." if known.any() else "No hour is published."
+    ticks = tuple((float(LEFT + hour / HOURS * (WIDTH - LEFT - RIGHT)), f"{hour}") for hour in range(0, 25, 6))
+    return Chart(f"{direction.capitalize()} by hour", "local hour", "trips", ticks, y_ticks, tuple(series), busiest)
+
+
+def _band(x: Floats, low: Floats, high: Floats) -> str:
+    """Return the outline of a band: along the upper ends and back along the lower ones."""
+    there = "".join(f"L{a:.0f} {b:.1f}" for a, b in zip(x, high, strict=True))
+    back = "".join(f"L{a:.0f} {b:.1f}" for a, b in zip(x[::-1], low[::-1], strict=True))
+    return "M" + (there + back)[1:]
