@@ -17,6 +17,7 @@ from murmurate.ingest.cleaning import described
 from murmurate.mechanisms.flock import Flock
 from murmurate.mechanisms.geoind import GeoIndistinguishability
 from murmurate.spaces.grid import Grid
+from murmurate.spaces.plane import Plane
 
 START = datetime(2014, 2, 1, 8, tzinfo=UTC)
 
@@ -110,6 +111,14 @@ def test_what_would_be_empty_is_found_before_the_charge():
     cleaned = scattered(2000, hours=9)
     known = cleaned.with_source(described(cleaned.identity, {}, {"split_gap_s": 300}))
     assert findings(flock(), known) == []
+
+
+def test_a_plane_that_does_not_reach_is_found_before_the_charge():
+    moved = {"epsilon": 1.0, "radius_m": 200.0}
+    assert findings(GeoIndistinguishability(**moved, space=Plane(60.2, 24.95)), scattered(20)) == []
+    far = findings(GeoIndistinguishability(**moved, space=Plane(-41.2, 174.8)), scattered(20))
+    assert far[0].fatal
+    assert "plane:LAT,LNG" in far[0].remedy
 
 
 def test_weak_promises_are_named():

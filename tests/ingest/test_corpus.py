@@ -147,6 +147,18 @@ def test_a_file_without_a_header_opens_with_the_hint_it_prints(name, tmp_path):
     assert 41.8 < trips.lat.min() <= trips.lat.max() < 42
 
 
+@pytest.mark.parametrize("people", [("0", "0", "0", "0"), ("0", "0", "1", "1")])
+def test_check_ins_without_a_header_are_grouped_by_person_not_by_venue(people, tmp_path):
+    rows = "".join(f"{u}\t2010-10-1{k}T23:55:27Z\t30.23{k}\t-97.79{k}\t{22847 + 7 * k}\n" for k, u in enumerate(people))
+    (tmp_path / "gowalla.txt").write_text(rows)
+    assert hinted(tmp_path / "gowalla.txt").n_users == len(set(people))
+
+
+def test_row_numbers_before_the_person_name_nobody(tmp_path):
+    (tmp_path / "rows.csv").write_text(table("", order="rudyx"))
+    assert hinted(tmp_path / "rows.csv").n_users == 2
+
+
 def test_a_raw_stream_a_file_opens_with_the_hint_it_prints(tmp_path):
     (tmp_path / "new_abc.txt").write_text(
         "37.75 -122.39 0 1211031785\n37.76 -122.40 1 1211031846\n37.77 -122.41 1 1211031906\n"

@@ -16,6 +16,7 @@ from murmurate.core.guarantee import DP, GeoInd, Guarantee
 from murmurate.core.trips import Trips
 from murmurate.custody.reading import Private
 from murmurate.errors import InputError
+from murmurate.spaces.plane import Plane
 from murmurate.spaces.road import RoadNetwork
 
 FEW_INSIDE = 0.5
@@ -52,6 +53,7 @@ class _Seen:
     left_out: int = 0
     raw: int = 0
     units: int = 0
+    beyond: int = 0
 
 
 def findings(mechanism: Any, private: Private) -> list[Finding]:
@@ -108,6 +110,8 @@ def _count(part: Trips, guarantee: Guarantee, space: Any, seen: _Seen) -> None:
         np.arange(0, part.n_points, max(1, part.n_points // SAMPLE_POINTS)) if isinstance(space, RoadNetwork) else slice(None)
     )
     lat, lng, trip = part.lat[some], part.lng[some], part.point_trip[some]
+    if isinstance(space, Plane):
+        seen.beyond += int((space.locate(lat, lng) < 0).sum())
     seen.sampled += len(np.unique(trip))
     seen.inside += len(np.unique(trip[space.locate(lat, lng) >= 0]))
     upright = np.abs(lng) <= 90
@@ -115,6 +119,13 @@ def _count(part: Trips, guarantee: Guarantee, space: Any, seen: _Seen) -> None:
 
 
 def _place_findings(space: Any, seen: _Seen) -> Iterable[Finding]:
+    if seen.beyond:
+        yield Finding(
+            f"{seen.beyond:,} points lie beyond the reach of the plane {space.spec()}, which would be refused after the charge",
+            "Give a plane around the data (--space plane:LAT,LNG), or leave out --space: points then move on the whole globe.",
+            fatal=True,
+        )
+        return
     if space is None or not seen.sampled or seen.inside >= FEW_INSIDE * seen.sampled:
         return
     what = f"{seen.inside:,} of {seen.sampled:,} trips that were looked at touch the space {space.spec()}"

@@ -87,8 +87,8 @@ def guess_columns(lines: Sequence[str], separator: str) -> dict[str, str]:
     """Guess which columns of a file without a header hold what: canonical name -> number of the column, counted from 1.
 
     Public rules, for a suggestion that a person checks: a column of times; two columns of decimal numbers, longitude being
-    the one that goes beyond 90, or the one that makes a known city of them; a person where names repeat; 0 and 1 alone are an
-    occupied sign and no person.
+    the one that goes beyond 90, or the one that makes a known city of them; the first other column whose values repeat
+    is the person; 0 and 1 alone, unless they come first, say whether a taxi is occupied and name nobody.
     """
     rows = [fields(line, separator) for line in lines[:SAMPLE_LINES] if line.strip()]
     width = len(rows[0]) if rows else 0
@@ -97,8 +97,9 @@ def guess_columns(lines: Sequence[str], separator: str) -> dict[str, str]:
     places = [k for k, values in enumerate(columns) if k not in times and _are_degrees(values)]
     guess: dict[str, str] = {}
     others = [k for k in range(width) if k not in times and k not in places[:2]]
-    names = [k for k in others if not set(columns[k]) <= {"0", "1"}]
-    guess["uid"] = str(names[0] + 1) if names else FILE_NAME
+    names = [k for k in others if k == 0 or not set(columns[k]) <= {"0", "1"}]
+    repeating = [k for k in names if len(set(columns[k])) < len(columns[k])] or names
+    guess["uid"] = str(repeating[0] + 1) if repeating else FILE_NAME
     if times:
         guess["datetime"] = str(times[0] + 1)
     if len(places) >= 2:
