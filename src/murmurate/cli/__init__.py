@@ -77,6 +77,7 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _stop)
     try:
         code = app(standalone_mode=False)
+        _parameters_too(sys.argv[1:])
     except KeyboardInterrupt:
         typer.echo("Interrupted: nothing half-made was left behind; what the ledger was charged stays charged.", err=True)
         code = 130
@@ -84,6 +85,18 @@ def main() -> NoReturn:
         code = fault(error)
     sys.stdout.flush()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _parameters_too(words: list[str]) -> None:
+    """After the help of `release MECHANISM` or `fit MECHANISM`, list the parameters of that mechanism."""
+    if len(words) < 3 or words[0] not in ("release", "fit") or "--help" not in words:
+        return
+    from murmurate.cli.show import parameter_list
+    from murmurate.mechanisms import NAMES
+
+    for name in words[1:]:
+        if name in NAMES:
+            parameter_list(name)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:

@@ -99,6 +99,18 @@ def aligned(rows: Sequence[Sequence[object]]) -> None:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
+def parameter_list(mechanism: str) -> None:
+    """Print the parameters of a mechanism with their defaults, each with its meaning below."""
+    import textwrap
+
+    from murmurate.mechanisms.parameters import parameters
+
+    typer.echo(f"Parameters of {mechanism} (--set NAME=VALUE):")
+    for parameter in parameters(mechanism):
+        typer.echo(f"  {parameter.name}  [{parameter.default}]")
+        typer.echo(textwrap.indent("\n".join(textwrap.wrap(parameter.meaning, PARAGRAPH_WIDTH - 6)), "      "))
+
+
 def paragraph(text: str) -> None:
     """Print a paragraph in lines no longer than a terminal is usually wide."""
     import textwrap

@@ -17,6 +17,7 @@ import polars as pl
 
 from murmurate import __version__
 from murmurate.core.expansion import read_table
+from murmurate.core.guarantee import Guarantee
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
 from murmurate.core.views import view
@@ -45,6 +46,11 @@ class Release:
             raise VerifyError(f"{self.folder} holds a release of kind {self.manifest.kind!r}, which has no trips.")
         table = read_table(path).drop("geometry", strict=False)  # the same places again, for maps
         return Trips(table, self.space, self.manifest.time_zone)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What it promises."""
+        return self.manifest.guarantee
 
     @property
     def kind(self) -> Kind:
