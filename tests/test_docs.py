@@ -36,8 +36,8 @@ ELSEWHERE = {
 }
 SMALLER = {
     "n_out=5000": "n_out=300",
-    "epsilon=0.25 --set unit=user --set max_trips=20": "epsilon=8 --set unit=user --set max_trips=2",
-    "dp:user:3": "dp:user:16",
+    "epsilon=0.25 --set unit=user --set max_trips=20": "epsilon=9 --set unit=user --set max_trips=8",
+    "dp:user:3": "dp:user:20",
     "people=200, days=14": "people=20, days=2",
     "studies/tony900.toml": "tiny.toml",
     'read_roads("city.osm.pbf"': 'read_roads("roads.geojson"',
@@ -116,7 +116,8 @@ def prepare(page, here, monkeypatch):
     """Make what a page takes for granted: a release, its originals and their pairing."""
     if page.stem in ("open-it", "tell-the-public", "report", "attacks"):
         made = "murmurate release geoind --in trips.csv --time-zone Europe/Helsinki --out release --ledger ledger.sqlite"
-        run_commands(f"{made} --set epsilon=1 --set radius_m=200 --set max_points=50", monkeypatch)
+        weak = "--set epsilon=1 --set radius_m=200 --set max_points=50 --confirm 'publish with weak protection'"
+        run_commands(f"{made} {weak}", monkeypatch)
     names = {"mm": mm}
     if page.stem == "attacks":
         with mm.Ledger("ledger.sqlite") as ledger:
