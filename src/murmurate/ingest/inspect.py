@@ -49,7 +49,7 @@ class Inspection:
     """How it was cleaned, where it was."""
     faults: tuple[str, ...] = ()
     remedy: str | None = None
-    picture: Picture | None = field(default=None, repr=False)
+    picture: Picture | None = field(default=None, repr=False, compare=False)
     """Counts for a page; not part of the JSON."""
 
     @property

@@ -18,7 +18,7 @@ PAUSE_WORDS = ("up to 15 s", "to 1 min", "to 5 min", "to 30 min", "to 6 h", "lon
 """The classes of pauses in words."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Picture:
     """Counts over all parts of a source. Private."""
 
