@@ -64,6 +64,7 @@ People = Annotated[
     str | None,
     typer.Option("--people", help="A name for the numbering of people in this file, where other files number others alike."),
 ]
+SignedBy = Annotated[list[str] | None, typer.Option("--signed-by", help="Who signs the release, recorded; may be repeated.")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes to use; short for --engine processes:N.")]
 EngineWord = Annotated[
     str | None,

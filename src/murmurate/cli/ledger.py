@@ -52,13 +52,17 @@ def limit(
     delta: Annotated[float | None, typer.Option(help="At this delta.")] = None,
     epsilon_per_m: Annotated[float | None, typer.Option(help="The most per metre (geo-indistinguishability).")] = None,
     unit: Annotated[str, typer.Option(help="point, trip, user_day or user.")] = "user",
+    two_people: Annotated[bool, typer.Option("--two-people", help="Two people must sign every release it bounds.")] = False,
+    why: Annotated[str, typer.Option("--why", help="The reason, for the history.")] = "",
     ledger: LedgerUrl = None,
 ) -> None:
     """Set what an account may spend; earlier limits stay in the history."""
     with open_ledger(ledger) as book:
         kind = "geoind" if epsilon_per_m is not None else "dp"
-        set_limit = book.limit(population, kind=kind, unit=unit, epsilon=epsilon, delta=delta, epsilon_per_m=epsilon_per_m)
-        typer.echo(f"The limit of {population!r} is now {set_limit.amount}.")
+        amounts = {"epsilon": epsilon, "delta": delta, "epsilon_per_m": epsilon_per_m}
+        set_limit = book.limit(population, kind=kind, unit=unit, two_people=two_people, why=why, **amounts)
+        asks = "; two people must sign every release" if two_people else ""
+        typer.echo(f"The limit of {population!r} is now {set_limit.amount}{asks}.")
         for spent in book.spent(population):
             if not spent.within:
                 typer.echo(f"Notice: {spent.spent} is spent already, more than this limit; nothing more can be.", err=True)

@@ -19,6 +19,7 @@ from murmurate.cli.choices import (
     Override,
     People,
     Settings,
+    SignedBy,
     SpaceSpec,
     Workers,
     choose_engine,
@@ -90,6 +91,7 @@ def release(
     override_overlap: Override = False,
     yes: Yes = False,
     confirm: Confirm = None,
+    signed_by: SignedBy = None,
     workers: Workers = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show every default, the promise and the price; spend nothing.")
@@ -102,13 +104,18 @@ def release(
         _explain(recipe, build_mechanism(recipe)[0], json)
     else:
         asked = Asked(yes, confirm)
-        _make(recipe, workers, json, asked, lambda prepared: partial(prepared.release, override_overlap=override_overlap))
+
+        def releasing(prepared: Prepared) -> Callable[..., tuple[Release, str]]:
+            return partial(prepared.release, override_overlap=override_overlap, signed=signed_by or ())
+
+        _make(recipe, workers, json, asked, releasing)
 
 
 @takes(recipe=recipe_options)
 def fit(
     recipe: Recipe,
     override_overlap: Override = False,
+    signed_by: SignedBy = None,
     resume: Annotated[
         str | None, typer.Option("--resume", help="Go on with an interrupted fit, by the release id of its charge.")
     ] = None,
@@ -120,7 +127,7 @@ def fit(
     """Charge the ledger once and write a model that can be sampled any number of times."""
 
     def fitting(prepared: Prepared) -> Callable[..., tuple[Release, str]]:
-        return partial(prepared.fit, override_overlap=override_overlap, resume=resume)
+        return partial(prepared.fit, override_overlap=override_overlap, resume=resume, signed=signed_by or ())
 
     _make(recipe, workers, json, Asked(yes, confirm), fitting)
 

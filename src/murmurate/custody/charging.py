@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,11 +28,13 @@ def charged(
     seeded: bool,
     resume: str | None = None,
     release_id: str | None = None,
+    signed: Sequence[str] = (),
 ) -> Iterator[Internal]:
     """Charge, then give the block the internal folder of the release; an error in the block says that the charge stands.
 
     `facts` are recorded beside the parameters. `resume` is the release id of an interrupted fit, which is not charged again.
     `release_id` is the id of a new release, by default a random one; the ledger takes no id twice.
+    `signed` names who signed it.
     """
     identity = private.identity
     internal = Internal(ledger, resume or release_id or secrets.token_hex(8))
@@ -55,6 +57,7 @@ def charged(
                 release_id=internal.release_id,
                 accept_no_guarantee=accept_no_guarantee,
                 seeded=seeded,
+                signed=signed,
             )
         except MurmurateError:
             if not _is_charged(ledger, internal.release_id):  # what the same order keeps that came first stays

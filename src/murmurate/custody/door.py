@@ -64,6 +64,7 @@ def release(
     workers: int = 1,
     engine: str | Engine | None = None,
     release_id: str | None = None,
+    signed: Sequence[str] = (),
 ) -> Release:
     """Charge the ledger, run the mechanism on bounded private trips, and write the release folder.
 
@@ -77,6 +78,7 @@ def release(
     and demos only. `workers` is a number of processes; `engine` is an engine or its word instead, such as "dask-local:2"
     (docs/scale.md).
     `release_id` is random unless it is given; the ledger charges no id twice, so an order that is repeated is charged once.
+    `signed` names who signed the release; a limit may ask for two people.
     """
     folder = _folder(out)
     rng = rng or noise.secure()
@@ -96,6 +98,7 @@ def release(
             accept_no_guarantee=accept_no_guarantee,
             seeded=rng.seeded,
             release_id=release_id,
+            signed=signed,
         ) as internal,
         running,
     ):
@@ -132,6 +135,7 @@ def fit(
     override_overlap: bool = False,
     accept_no_guarantee: bool = False,
     resume: str | None = None,
+    signed: Sequence[str] = (),
     declared: Sequence[str] = (),
     confirmed: str | None = None,
     rng: noise.Randomness | None = None,
@@ -165,6 +169,7 @@ def fit(
             accept_no_guarantee=accept_no_guarantee,
             seeded=rng.seeded,
             resume=resume,
+            signed=signed,
         ) as internal,
     ):
         (temporary / MODEL).mkdir()

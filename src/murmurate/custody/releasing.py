@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,11 +51,12 @@ class Prepared:
         override_overlap: bool = False,
         confirmed: str | None = None,
         release_id: str | None = None,
+        signed: Sequence[str] = (),
     ) -> tuple[Release, str]:
         """Charge and write the release; return it with the name of the population that was charged."""
         options = self._options(ledger, ask, override_overlap) | {"confirmed": confirmed}
         link, keep_ids = link_word(self.recipe.link), self.recipe.keep_ids
-        options |= {"link": link, "keep_ids": keep_ids, "release_id": release_id}
+        options |= {"link": link, "keep_ids": keep_ids, "release_id": release_id, "signed": signed}
         return door.release(self.mechanism, self.private, **options), options["population"]
 
     def fit(
@@ -65,10 +67,11 @@ class Prepared:
         override_overlap: bool = False,
         confirmed: str | None = None,
         resume: str | None = None,
+        signed: Sequence[str] = (),
     ) -> tuple[Release, str]:
         """Charge and write the model; return it with the name of the population that was charged."""
         options = self._options(ledger, ask, override_overlap) | {"confirmed": confirmed}
-        return door.fit(self.mechanism, self.private, resume=resume, **options), options["population"]
+        return door.fit(self.mechanism, self.private, resume=resume, signed=signed, **options), options["population"]
 
     def _options(self, ledger: Ledger, ask: Ask, override_overlap: bool) -> dict[str, Any]:
         """Settle the population and its limit; return the options that `release` and `fit` share."""

@@ -84,7 +84,11 @@ def release(order: dict[str, Any], say: Say) -> None:
         prepared = prepare(recipe, running)
         with _Telling(order["ledger"], who=order["who"], say=say) as ledger:
             made, name = prepared.release(
-                ledger, ask=refuse_unlimited, override_overlap=order["override"], release_id=order["draft"]
+                ledger,
+                ask=refuse_unlimited,
+                override_overlap=order["override"],
+                release_id=order["draft"],
+                signed=order["signed"],
             )
     say(charged=True)
     _keep(order, "made", {"population": name, "manifest": json.loads(made.manifest.text())})

@@ -48,6 +48,8 @@ class Limit:
     amount: Amount
     who: str
     at: str
+    two_people: bool = False
+    """Whether two people must sign every release that it bounds."""
 
     @property
     def account(self) -> tuple[str, str]:

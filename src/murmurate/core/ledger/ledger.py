@@ -6,6 +6,7 @@ import secrets
 import shutil
 import tempfile
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -17,7 +18,7 @@ from murmurate.core.ledger import populations, sqlite_file
 from murmurate.core.ledger.accounts import SUMMED, Limit, Spent, limit_amount, standing
 from murmurate.core.ledger.book import Book
 from murmurate.core.ledger.people import hash_people, people_digest
-from murmurate.core.ledger.plan import Plan, make_plan, refuse_unaccepted
+from murmurate.core.ledger.plan import Plan, make_plan, refuse_unaccepted, refuse_unsigned
 from murmurate.core.ledger.records import REMEDY, default_who
 from murmurate.core.ledger.schema import CHARGED, refuse_unguarded
 from murmurate.core.ledger.state import Debit, State, debit_of
@@ -200,18 +201,23 @@ class Ledger:
         epsilon: float | None = None,
         delta: float | None = None,
         epsilon_per_m: float | None = None,
+        two_people: bool = False,
+        why: str = "",
     ) -> Limit:
         """Set what one account of a population may spend; a limit below what is spent allows nothing more.
 
         The account is given by `kind` (dp or geoind) and `unit`, the limit by `epsilon` and `delta`, or by `epsilon_per_m`
-        for geoind. Every change is recorded.
+        for geoind. With `two_people`, two people must sign every release that debits this account. Every change is
+        recorded, with `why` where it is said.
         """
         amount = limit_amount(kind=kind, unit=unit, epsilon=epsilon, delta=delta, epsilon_per_m=epsilon_per_m)
         with self._book.writing(self.who) as page:
             populations.named(page.state, population)
-            values = {"kind": kind, "unit": unit, "epsilon": amount.epsilon, "delta": amount.delta}
+            values: dict[str, Any] = {"kind": kind, "unit": unit, "epsilon": amount.epsilon, "delta": amount.delta}
+            values |= {"two_people": True} if two_people else {}
+            values |= {"why": why} if why else {}
             line = page.append("limit", population, values)
-        return Limit(amount, line.who, line.at)
+        return Limit(amount, line.who, line.at, two_people)
 
     def limits(self, population: str) -> list[Limit]:
         """Return the limits in force."""
@@ -254,11 +260,13 @@ class Ledger:
         release_id: str,
         accept_no_guarantee: bool = False,
         seeded: bool = False,
+        signed: Sequence[str] = (),
     ) -> Debit:
         """Debit every account that the guarantee touches, or raise with nothing written; on disk when this returns.
 
         `mechanism`, its public `parameters` and `release_id` are recorded. `accept_no_guarantee` lets a release without
-        guarantee pass; `seeded` releases are refused by real ledgers.
+        guarantee pass; `seeded` releases are refused by real ledgers. `signed` names who signed; a limit may
+        ask for two people.
         """
         if seeded and self.purpose != "demo":
             raise GuaranteeRefused(
@@ -274,6 +282,7 @@ class Ledger:
                 raise LedgerError(f"release {release_id} was charged already; every release has an id of its own.")
             plan = make_plan(population, guarantee, charges=found.charges, limits=found.limit_amounts())
             plan.refuse_overspending()
+            refuse_unsigned(population, guarantee, found.limits, signed)
             values = {
                 "release_id": release_id,
                 "mechanism": mechanism,
@@ -282,6 +291,7 @@ class Ledger:
                 "seeded": seeded,
                 "accepted_no_guarantee": bool(accept_no_guarantee and isinstance(guarantee, NoGuarantee)),
             }
+            values |= {"signed": list(signed)} if signed else {}
             line = page.append("debit", population, values)
             page.connection.execute(CHARGED.insert().values(release_id=release_id, seq=line.seq))
         return replace(debit_of(line), notes=plan.notes)

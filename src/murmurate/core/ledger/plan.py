@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from murmurate.core.accounting import compose
 from murmurate.core.guarantee import DP, FINER, Guarantee, NoGuarantee
-from murmurate.core.ledger.accounts import Amount, Spent, accounts_of, requested, standing
+from murmurate.core.ledger.accounts import Amount, Limit, Spent, accounts_of, requested, standing
 from murmurate.errors import GuaranteeRefused, InsufficientBudget
 
 STATEMENT_SLACK = 1e-3
@@ -150,6 +150,19 @@ def refuse_unaccepted(guarantee: Guarantee, *, accepted: bool) -> None:
         raise GuaranteeRefused(
             f"this release carries no guarantee ({guarantee.why}); say --accept-no-guarantee if it shall leave "
             "nevertheless, which is recorded. Nothing was spent."
+        )
+
+
+def refuse_unsigned(
+    population: str, guarantee: Guarantee, limits: Mapping[tuple[str, str], Limit], signed: Sequence[str]
+) -> None:
+    """Refuse a charge that fewer than two people signed, where a limit it falls under asks for two."""
+    signers = {name.strip().casefold() for name in signed if name.strip()}
+    asked = [limit for account in accounts_of(guarantee) if (limit := limits.get(account)) is not None and limit.two_people]
+    if asked and len(signers) < 2:
+        raise GuaranteeRefused(
+            f"population {population!r}: the limit of {asked[0].amount} asks for two people, and {len(signers)} signed. "
+            "Give two different names with --signed-by, or sign in the studio. Nothing was spent."
         )
 
 

@@ -141,7 +141,7 @@ class State:
 
     def _limited(self, record: Record, values: dict[str, Any]) -> None:
         amount = Amount(values["kind"], values["unit"], values["epsilon"], values["delta"])
-        self._of(record).limits[amount.kind, amount.unit] = Limit(amount, record.who, record.at)
+        self._of(record).limits[amount.kind, amount.unit] = Limit(amount, record.who, record.at, bool(values.get("two_people")))
 
     def _debited(self, record: Record, values: dict[str, Any]) -> None:
         debit = debit_of(record)

@@ -71,7 +71,8 @@ def _set_limit(room: Room, typed: dict[str, str]) -> None:
     amounts = {"epsilon": value, "delta": delta} if typed["kind"] == "dp" else {"epsilon_per_m": value}
     if not typed["why"]:
         raise ParameterError("say why the limit is set: it goes into the history.")
-    room.ledger.limit(typed["population"], kind=typed["kind"], unit=typed["unit"], **amounts)
+    said: dict[str, Any] = {"two_people": bool(typed["two"]), "why": typed["why"], **amounts}
+    room.ledger.limit(typed["population"], kind=typed["kind"], unit=typed["unit"], **said)
 
 
 def _bar(account: Any) -> dict[str, Any]:

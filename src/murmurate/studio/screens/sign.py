@@ -10,8 +10,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from murmurate.core.guarantee import NoGuarantee
-from murmurate.core.ledger.plan import refuse_unaccepted
-from murmurate.errors import GuaranteeRefused, InsufficientBudget, MurmurateError, ParameterError
+from murmurate.core.ledger.plan import refuse_unaccepted, refuse_unsigned
+from murmurate.errors import InsufficientBudget, MurmurateError, ParameterError
 from murmurate.report.weaknesses import known_weaknesses
 from murmurate.studio.answers import about_person, purse_of
 from murmurate.studio.drafts import Draft
@@ -77,7 +77,13 @@ def routes(room: Room) -> list[Route]:
 
 def _order(room: Room, draft: Draft, *, override: bool) -> dict[str, Any]:
     recipe = asdict(draft.recipe(room.ledger_url))
-    return room.order(draft, task="release", recipe=recipe, override=override, signed=dict(draft.signed))
+    return room.order(
+        draft,
+        task="release",
+        recipe=recipe,
+        override=override,
+        signed=[draft.signed.get(name, "") for name in ("who", "second") if draft.signed.get(name)],
+    )
 
 
 def _check(room: Room, draft: Draft, typed: dict[str, str]) -> None:
@@ -87,11 +93,10 @@ def _check(room: Room, draft: Draft, typed: dict[str, str]) -> None:
         raise ParameterError(f"say {' and '.join(missing)}: both go into the ledger.")
     if not typed["understood"]:
         raise ParameterError("the weaknesses are not confirmed: read them and tick the box.")
-    if needs_two(room, draft) and typed["second"].casefold() in ("", typed["who"].casefold()):
-        raise GuaranteeRefused(
-            "the limit of this population asks for two people: a second one, with another name, has to sign."
-        )
     guarantee = built(draft.mechanism, draft.parameters).guarantee()
+    if draft.population in room.ledger.populations():
+        limits = {limit.account: limit for limit in room.ledger.limits(draft.population)}
+        refuse_unsigned(draft.population or "", guarantee, limits, [typed["who"], typed["second"]])
     refuse_unaccepted(guarantee, accepted=bool(typed["accept"]))
     if draft.population in room.ledger.populations():
         room.ledger.plan(draft.population, guarantee).refuse_overspending()
@@ -104,4 +109,4 @@ def needs_two(room: Room, draft: Draft) -> bool:
     """Return whether a limit of the population asks for a second person."""
     if draft.population not in room.ledger.populations():
         return False
-    return any(getattr(limit, "two_people", False) for limit in room.ledger.limits(draft.population))
+    return any(limit.two_people for limit in room.ledger.limits(draft.population))
