@@ -35,7 +35,9 @@ def same_elsewhere(room: Room, draft: Draft) -> Same | None:
             "", f"murmurate inspect {shlex.quote(file)}{options}", f"import murmurate as mm\ntrips = mm.read({file!r}{read})"
         )
     try:
-        recipe = to_toml(draft.recipe(), every_parameter(draft.mechanism, draft.parameters))
+        # a manifest names a road file without its folder; a recipe has to find it
+        places = {name: draft.parameters[name] for name in ("space", "roads") if name in draft.parameters}
+        recipe = to_toml(draft.recipe(), {**every_parameter(draft.mechanism, draft.parameters), **places})
     except MurmurateError as error:
         recipe = f"# {error}"
     parts = [f"murmurate release {draft.mechanism}", f"--in {shlex.quote(file)}", "--out release"]
