@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import murmurate as mm
 from murmurate.cli import app
 from murmurate.core.ledger import Ledger
+from murmurate.custody.looking import WEAK_WORDS
 from murmurate.custody.recipes import read_recipe
 from murmurate.errors import MurmurateError
 from murmurate.mechanisms import NAMES
@@ -26,6 +27,10 @@ from murmurate.studio.screens.sign import _order
 
 DIFFERS = ("release_id", "created", "at", "files", "made")
 """What may differ between two manifests of one recipe: time, ids and hashes."""
+
+
+AS_SIGNED = ("--yes", "--confirm", WEAK_WORDS)
+"""On the command line, what a signature confirms in the studio."""
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +78,9 @@ def test_one_recipe_one_manifest(room, city, tmp_path, name):
 
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(same_elsewhere(room, draft).recipe.replace(str(draft.release_folder), str(tmp_path / "by_cli")))
-    told = CliRunner().invoke(app, ["release", str(recipe), "--ledger", str(tmp_path / "cli.db")], catch_exceptions=False)
+    told = CliRunner().invoke(
+        app, ["release", str(recipe), "--ledger", str(tmp_path / "cli.db"), *AS_SIGNED], catch_exceptions=False
+    )
     assert told.exit_code == 0, told.output
     by_cli = json.loads((tmp_path / "by_cli" / "manifest.json").read_text())
 
@@ -96,7 +103,9 @@ def test_one_refusal_one_sentence(room, city, tmp_path, change):
     draft = room.drafts.change(draft, parameters={**draft.parameters, **change})
     with pytest.raises(MurmurateError) as in_studio:
         promise_of("flock", draft.parameters)
-    told = CliRunner().invoke(app, ["release", str(draft.folder / "recipe.toml"), "--ledger", str(tmp_path / "cli.db")])
+    told = CliRunner().invoke(
+        app, ["release", str(draft.folder / "recipe.toml"), "--ledger", str(tmp_path / "cli.db"), *AS_SIGNED]
+    )
     with pytest.raises(MurmurateError) as in_python:
         mm.mechanisms.build("flock", dict(draft.parameters))
     assert str(told.exception) == str(in_studio.value) == str(in_python.value)
@@ -106,7 +115,9 @@ def test_over_the_limit_in_the_same_words(room, city, tmp_path):
     draft = room.drafts.change(draft_of(room, city, "flock"), limit="1")
     with pytest.raises(MurmurateError) as in_studio:
         tasks.release(_order(room, draft, override=False), lambda **_: None)
-    told = CliRunner().invoke(app, ["release", str(draft.folder / "recipe.toml"), "--ledger", str(tmp_path / "cli.db")])
+    told = CliRunner().invoke(
+        app, ["release", str(draft.folder / "recipe.toml"), "--ledger", str(tmp_path / "cli.db"), *AS_SIGNED]
+    )
     assert str(told.exception) == str(in_studio.value) and "remain of the limit" in str(told.exception)
     assert not room.is_charged(draft) and not draft.release_folder.exists()
 

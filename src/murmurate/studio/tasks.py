@@ -82,16 +82,18 @@ def release(order: dict[str, Any], say: Say) -> None:
     recipe = Recipe(**order["recipe"])
     with engine(1) as running:
         prepared = prepare(recipe, running)
+        found = prepared.look()  # what would be empty for certain is refused here, before the charge
         with _Telling(order["ledger"], who=order["who"], say=say) as ledger:
             made, name = prepared.release(
                 ledger,
                 ask=refuse_unlimited,
                 override_overlap=order["override"],
+                confirmed=prepared.weakness(),  # the signature confirms the weaknesses
                 release_id=order["draft"],
                 signed=order["signed"],
             )
-    say(charged=True)
-    _keep(order, "made", {"population": name, "manifest": json.loads(made.manifest.text())})
+    told = [f"{finding.words}. {finding.remedy}" for finding in found]
+    _keep(order, "made", {"population": name, "manifest": json.loads(made.manifest.text()), "findings": told})
 
 
 class _Telling(Ledger):

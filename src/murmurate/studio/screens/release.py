@@ -145,6 +145,7 @@ def _page(room: Room, draft: Draft, error: MurmurateError | None = None) -> Resp
         failed=room.said(draft, judging.message) if judging is not None and judging.state in ("failed", "cancelled") else "",
         judged=_judged(judged, made.kind.name) if judged else None,
         checks=judged["checks"] if judged else None,
+        findings=(draft.internal("made") or {}).get("findings", []),
         verdict=judged.get("verdict") if judged else None,
         same=same_elsewhere(room, draft),
     )
