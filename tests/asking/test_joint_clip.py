@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import murmurate as mm
-from murmurate import engine, noise
+from murmurate import engine, mechanisms, noise
 from murmurate.asking import Answer, Budget, Contributions, Round, Table, clipping
 from murmurate.asking.meter import counted, spent_share
 from murmurate.asking.rounds import Asking, facts_of
@@ -271,6 +271,18 @@ def test_flock_keeps_its_promise_to_people_without_a_bound_on_trips(canary, unit
     both = [Trips(one, time_zone=city.trips.time_zone) for one in (more, table)]
     share = fsum(spent_share(mechanism, *both, noise.seeded(7)).values())
     assert 0.5 < share <= 1
+
+
+@pytest.mark.parametrize("name", ["dp_loc", "road_counts"])
+@pytest.mark.parametrize("unit", ["user_day", "user"])
+@pytest.mark.parametrize("canary", ["identical trips", "trips in different bins", "5,000 trips"])
+def test_other_mechanisms_keep_their_promise_to_people(name, canary, unit, city):
+    spaces = city.spaces()
+    mechanism = replace(mechanisms.example(name, spaces), unit=unit, epsilon=60.0, delta=1e-6)
+    table = table_of(city.trips)
+    more = flock_canaries(spaces["grid"])[canary].with_columns(pl.col("datetime").cast(table.schema["datetime"]))
+    both = [Trips(one, time_zone=city.trips.time_zone) for one in (pl.concat([table, more]), table)]
+    assert 0.9 < fsum(spent_share(mechanism, *both, noise.seeded(7)).values()) <= 1
 
 
 def test_a_trip_that_enters_the_box_after_midnight_stays_with_its_day(city):
