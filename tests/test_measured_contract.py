@@ -54,7 +54,7 @@ def promised(name: str, unit: str, city: Any, **more: Any) -> Any:
     elif name in ("road_counts", "dp_loc"):
         options |= {"unit": unit}
     elif name != "plausible":
-        options |= {"unit": unit, "max_trips": MAX_TRIPS[unit]}
+        options |= {"unit": unit, "max_trips": MAX_TRIPS[unit]} | ({"delta": 0.0} if name == "flock" else {})
     return replace(made, **options)
 
 

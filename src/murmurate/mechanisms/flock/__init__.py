@@ -55,7 +55,7 @@ class Flock:
     emits: ClassVar[tuple[str, ...]] = ("datetime", "hour", "lat", "lng", "cell", "link")
     paired: ClassVar[bool] = False
     local: ClassVar[bool] = False
-    example: ClassVar[dict[str, Any]] = {"epsilon": 2.0, "space": "grid", "n_out": 1000}
+    example: ClassVar[dict[str, Any]] = {"epsilon": 2.0, "delta": 1e-6, "unit": "user_day", "space": "grid", "n_out": 1000}
 
     epsilon: float
     space: Grid | RoadNetwork

@@ -70,7 +70,7 @@ class RoadCounts:
     emits: ClassVar[tuple[str, ...]] = ()
     paired: ClassVar[bool] = False
     local: ClassVar[bool] = False
-    example: ClassVar[Mapping[str, Any]] = {"epsilon": 2.0, "space": "road", "unit": "trip"}
+    example: ClassVar[Mapping[str, Any]] = {"epsilon": 2.0, "space": "road", "unit": "user_day"}
 
     epsilon: float
     """The budget of one unit; smaller protects more."""
