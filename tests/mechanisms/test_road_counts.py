@@ -263,7 +263,7 @@ def test_zones_halve_the_traffic():
         ({"zones": 12}, "power of two"), ({"threshold_sigmas": 0}, "threshold_sigmas"), ({"speeds": "yes"}, "speeds"),
         ({"max_trips": 3}, "unit='trip'"), ({"clip": 0.0}, "clip"), ({"clip": float("inf")}, "clip"),
         ({"people": 100, "delta": 0.01}, "1 over the number of people"), ({"people": 0}, "people"), ({"trips": 0}, "trips"),
-        ({"space": "road"}, "road network"), ({"protect_links": -1}, "protect_links"),
+        ({"space": 5}, "road network"), ({"protect_links": -1}, "protect_links"),
     ],
 )  # fmt: skip
 def test_senseless_parameters_are_refused(changes, says):

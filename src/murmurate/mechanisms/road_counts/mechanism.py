@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -41,6 +42,11 @@ if TYPE_CHECKING:
 COUNTED_QUANTILE = 0.9
 """Persons and person-days add up to twice this quantile of the links per unit to the total that counts are rescaled to: more
 adds noise, less leaves driving out (4 % of the built-in city's at the quantile itself)."""
+
+CLEAR_MEAN_SDS = 8.0
+"""Mean count of a link, in standard deviations of its noise, from which on the clip widens (with its root, to twice at most):
+where noise is small, scaling down those who drive much is the larger error. Built-in city: at 4 narrow clips are better, at 25
+wide ones."""
 
 LINKS_PER_TRIP = 20
 """Links that a trip drives in a city, for expected errors; trips of the built-in city have 24, taxis 40."""
@@ -177,13 +183,18 @@ class RoadCounts:
 
     def _bounds(self, answers: Answers) -> Bounds:
         """Return the bounds of what a unit adds, from public parameters and, where there are some, noisy links per unit."""
-        typical = None
-        if self._measures_units:
-            typical = TYPICAL_LINKS[self.unit]
-            if "units" in answers:
-                per_unit = TripsPerUnit(answers["units"])
-                typical = per_unit.quantile(0.5), 2 * per_unit.quantile(COUNTED_QUANTILE)
-        return bounds_of(self.unit, self.noise, self.clip, self.max_links, typical)
+        typical = TYPICAL_LINKS[self.unit] if self._measures_units else None
+        if "units" not in answers:
+            return bounds_of(self.unit, self.noise, self.clip, self.max_links, typical)
+        per_unit = TripsPerUnit(answers["units"])
+        typical = per_unit.quantile(0.5), 2 * per_unit.quantile(COUNTED_QUANTILE)
+        bounds = bounds_of(self.unit, self.noise, self.clip, self.max_links, typical)
+        if self.clip is not None:
+            return bounds
+        mean = per_unit.trips(typical[1]) / self.space.n_links
+        clear = mean / self.budget().deviation(self._shares["links"], bounds.clip)
+        wider = bounds.clip * float(np.clip(sqrt(clear / CLEAR_MEAN_SDS), 1.0, 2.0))
+        return bounds_of(self.unit, self.noise, wider, self.max_links, typical)
 
     @property
     def _link_deviation(self) -> float:
