@@ -23,7 +23,7 @@ app = typer.Typer(
     name="murmurate",
     help="Publish mobility data without exposing anyone, and prove it.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
