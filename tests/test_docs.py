@@ -210,6 +210,6 @@ def test_help_lists_the_parameters_of_the_mechanism(monkeypatch, capsys):
 
 def test_shells_complete_commands():
     asked = {"COMP_WORDS": "murmurate rel", "COMP_CWORD": "1", "_MURMURATE_COMPLETE": "complete_bash"}
-    done = subprocess.run([sys.executable, "-c", "import sys; sys.argv[0] = 'murmurate'; from murmurate.cli import main; main()"],
-                          env={**os.environ, **asked}, capture_output=True, text=True, check=False)  # fmt: skip
+    start = [sys.executable, "-c", "import sys; sys.argv[0] = 'murmurate'; from murmurate.cli import main; main()"]
+    done = subprocess.run(start, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["release"], done.stderr
