@@ -57,6 +57,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "attack": judge.attack,
     "study": judge.study,
     "audit": assure.audit,
+    "dossier": assure.dossier,
     "inspect": data.inspect,
     "demo-data": data.demo_data,
     "studio": studio.studio,

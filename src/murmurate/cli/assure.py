@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from murmurate.cli.choices import Settings, SpaceSpec
+from murmurate.cli.choices import LedgerUrl, Settings, SpaceSpec, open_ledger, read_options, takes
 from murmurate.cli.show import table, working
 
 
@@ -55,3 +56,31 @@ def audit(
         raise typer.Exit(4)
     if not found.passed:
         typer.echo("A planted fault was not caught: draw more outputs with --runs, or audit a smaller epsilon.", err=True)
+
+
+@takes(read=read_options)
+def dossier(
+    folder: Annotated[Path, typer.Argument(metavar="RELEASE_DIR", help="A release folder.")],
+    out: Annotated[Path, typer.Option("--out", help="The new folder; it gets public/ and internal/.")],
+    ledger: LedgerUrl = None,
+    against: Annotated[str | None, typer.Option("--against", help="The private file, to measure the attacks.")] = None,
+    approved_by: Annotated[
+        list[str] | None, typer.Option("--approved-by", help="Who approves, as NAME or 'NAME, ROLE'; may be repeated.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Attack although the release did not come from this file.")] = False,
+    *,
+    read: dict[str, Any],
+) -> None:
+    """Write the sign-off pack of a release: a public and an internal edition."""
+    from murmurate.ingest.read import read as read_trips
+    from murmurate.judging.dossier import Approval, gather
+    from murmurate.releases.folder import check_free
+    from murmurate.report.dossier import write_dossier
+
+    check_free(out)
+    approvals = [Approval(who.strip(), role.strip()) for who, _, role in (one.partition(",") for one in approved_by or [])]
+    with working(), open_ledger(ledger) if ledger else nullcontext() as book:
+        private = None if against is None else read_trips(against, **read)
+        found = gather(folder, ledger=book, against=private, approvals=approvals, force=force)
+        public, internal = write_dossier(found, out)
+    typer.echo(f"Public edition:   {public}\nInternal edition: {internal}\nNothing of the internal edition may leave.")

@@ -1,0 +1,335 @@
+"""Gather the evidence for one release: a public and an internal edition, for people and for machines.
+
+The public edition is a function of the release folder and of the installed software alone. Whatever was computed from private
+data (attack scores, budget history, the name of a population, who approved) is in the internal edition only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any
+
+from murmurate import __version__
+from murmurate.core.guarantee import DP, GeoInd, Guarantee, NoGuarantee, to_json
+from murmurate.core.ledger import Ledger
+from murmurate.core.score import Score
+from murmurate.core.trips import Trips
+from murmurate.judging.checking import verify
+from murmurate.judging.review import attack
+from murmurate.releases import kind_of
+from murmurate.releases.folder import Release, open_release
+from murmurate.releases.manifest import FILE, Manifest, hash_file
+
+EUROPEAN = {
+    "Singling out": ("singling_out.success",),
+    "Linkability": ("linkability.success", "reidentify.timed.top1_k4", "reidentify.places.top1_k4"),
+    "Inference": ("inference.destination", "membership.auc"),
+}
+"""The three tests of Opinion 05/2014 of the Article 29 Working Party, and the scores that measure each."""
+NOT_PROTECTED = (
+    "Facts about the whole population, such as how busy a street is: they are what is published.",
+    "People whose data the publisher holds elsewhere or has released before outside this ledger.",
+    "Whoever can read the private file, the ledger or the machine they lie on.",
+    "Conclusions about a person from what is known about everybody.",
+)
+"""What no guarantee of this package covers, in every dossier."""
+SIDE_CHANNELS = (
+    "Noise is drawn on integers or a public lattice from the operating system's generator; sums of floats are never released.",
+    "How long a release takes depends on the private data. Nobody outside should be able to watch it run.",
+    "Sizes, boxes and cells are public parameters or noisy counts; the manifests of two private inputs differ in time, name "
+    "and hashes alone.",
+)
+"""Side channels, and what is done about each."""
+
+
+@dataclass(frozen=True)
+class Approval:
+    """Say who approved a release, in which role."""
+
+    who: str
+    role: str = ""
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+@dataclass(frozen=True)
+class Dossier:
+    """Hold both editions as plain values."""
+
+    public: Mapping[str, Any]
+    internal: Mapping[str, Any]
+
+
+def gather(
+    folder: str | Path,
+    *,
+    ledger: Ledger | None = None,
+    against: Trips | None = None,
+    approvals: Sequence[Approval] = (),
+    force: bool = False,
+) -> Dossier:
+    """Gather what is known of a release: verified first, then what the ledger knows, then attacks where `against` is given."""
+    release = open_release(folder)
+    findings = verify(folder)
+    public = _public(release, findings)
+    internal: dict[str, Any] = {"approvals": [vars(one) for one in approvals], "tests": [], "budget": {}, "history": []}
+    if ledger is not None:
+        internal |= _budget(release.manifest, ledger)
+    if against is not None:
+        found = attack(release, against, ledger=ledger, force=force)
+        internal["tests"] = _european(found.scores)
+        internal["attacks"] = [score.to_json() for score in found.scores]
+        internal["not_measured"] = dict(found.skipped)
+    return Dossier(public, internal)
+
+
+# -- the public edition ------------------------------------------------------------------------------------------
+
+
+def _public(release: Release, findings: Mapping[str, str]) -> dict[str, Any]:
+    manifest = release.manifest
+    return {
+        "release_id": manifest.release_id,
+        "made": manifest.created,
+        "mechanism": manifest.mechanism,
+        "kind": kind_of(manifest).name,
+        "words": manifest.guarantee.words(),
+        "guarantee": to_json(manifest.guarantee),
+        "parameters": dict(manifest.parameters),
+        "questions": _questions(manifest),
+        "assessment": _assessment(manifest),
+        "deployment": _deployment(manifest),
+        "verified": {name: found for name, found in findings.items() if name != "debit"},
+        "hashes": {**manifest.files, FILE: hash_file(release.folder / FILE)},
+        "sbom": sbom(),
+    }
+
+
+def _questions(manifest: Manifest) -> list[dict[str, str]]:
+    """Answer the questions that NIST SP 800-226 says an evaluation of a differential privacy guarantee must ask."""
+    promise = manifest.guarantee
+    bounds = [
+        f"at most {value:,} {name}"
+        for name, value in (("trips", promise.unit.max_trips), ("points", promise.unit.max_points))
+        if value is not None
+    ]
+    unit = f"{promise.unit.words()}{'; read of each: ' + ' and '.join(bounds) if bounds else ''}"
+    answers = {
+        "What is the unit of privacy?": unit,
+        "What are epsilon and delta, and what do they mean?": meaning(promise),
+        "Which kind of guarantee is it?": promise.words(),
+        "What is not protected?": " ".join(NOT_PROTECTED),
+        "Whom must people trust?": (
+            "Each person's points are moved by themselves; whoever runs the mechanism still sees the true points."
+            if isinstance(promise, GeoInd)
+            else "The publisher, who holds the private file and adds the noise (central model); nobody who reads the release."
+        ),
+        "On which assumptions does it rest?": "; ".join(manifest.rests_on) or "None beyond the mechanism itself.",
+        "Which choices depended on the data?": " ".join(manifest.declared)
+        or "The publisher declared none; a choice that was made by looking at the data is not covered by the guarantee.",
+        "Which side channels remain?": " ".join(SIDE_CHANNELS),
+        "How do several releases add up?": "By the ledger of the population: every charge is composed before a row is read, "
+        "and none is refunded.",
+        "What must readers know about accuracy?": " ".join(manifest.statement),
+        "Was the noise secure?": "No: it came from a seed, for a test or demo."
+        if manifest.seeded
+        else "Yes: drawn from the operating system's generator.",
+    }
+    return [{"question": question, "answer": answer} for question, answer in answers.items()]
+
+
+def meaning(promise: Guarantee) -> str:
+    """Say what epsilon means as odds: how far a reader's belief about one unit can move."""
+    if isinstance(promise, DP):
+        factor = math.exp(min(promise.epsilon, 700.0))
+        sure = factor / (1 + factor)
+        tail = f", except with probability {promise.delta:g}" if promise.delta else ""
+        return (
+            f"Epsilon {promise.epsilon:g}, delta {promise.delta:g}. Somebody who holds it as likely as not that a unit was in "
+            f"the data holds it at most {100 * sure:.1f} % likely after reading the release{tail}."
+        )
+    if isinstance(promise, GeoInd):
+        return f"Epsilon {promise.epsilon_per_m:g} per metre: places d metres apart differ by a factor of at most e^(d x that)."
+    if isinstance(promise, NoGuarantee):
+        return "There is no epsilon: nothing is promised."
+    return "There is no epsilon: this is not differential privacy."
+
+
+def _assessment(manifest: Manifest) -> list[dict[str, str]]:
+    """Fill the headings of ISO/IEC 27559:2022, a framework for de-identification, as far as a release can answer them."""
+    seen = "Measured; the figures were computed from private data and are in the internal edition."
+    texts = {
+        "Context assessment": "Public release: anybody may read it, combine it with other data, and keep it.",
+        "Data assessment": f"Traces of people, released as {kind_of(manifest).name} by {manifest.mechanism}.",
+        "Threats": f"Singling out, linkability and inference by readers with other data. {seen}",
+        "Identifiability assessment": manifest.guarantee.words(),
+        "Mitigation": " ".join(manifest.statement) or "As the guarantee says.",
+        "De-identification governance": "Charges are debited in an append-only ledger before a row is read; a release is "
+        "verified by hashes, guarantee and debit.",
+        "After the release": "A release cannot be called back. Later releases about the same people add up.",
+    }
+    return [{"heading": heading, "text": text} for heading, text in texts.items()]
+
+
+def _deployment(manifest: Manifest) -> dict[str, Any]:
+    """Return a record in the form of OpenDP's deployments registry; what a release cannot know is left to fill in."""
+    promise = manifest.guarantee
+    flavour = {
+        DP: "approximate DP" if isinstance(promise, DP) and promise.delta else "pure DP",
+        GeoInd: "geo-indistinguishability",
+    }
+    parameters: dict[str, Any] = {}
+    if isinstance(promise, DP):
+        parameters = {"epsilon": promise.epsilon, "delta": promise.delta}
+    elif isinstance(promise, GeoInd):
+        parameters = {"epsilon_per_metre": promise.epsilon_per_m}
+    return {
+        "status": "draft",
+        "tier": 1 if isinstance(promise, (DP, GeoInd)) else 3,
+        "deployment": {
+            "name": f"{manifest.mechanism} {manifest.release_id}",
+            "data_curator": "to be filled in by the publisher",
+            "intended_use": "to be filled in by the publisher",
+            "data_product_type": kind_of(manifest).name,
+            "data_product_region": "to be filled in by the publisher",
+            "description": promise.words(),
+            "publication_date": manifest.created[:10],
+        },
+        "dp_flavor": {"name": next((word for kind, word in flavour.items() if isinstance(promise, kind)), "none")},
+        "privacy_loss": {
+            "privacy_unit": promise.unit.name,
+            "privacy_unit_description": promise.unit.words(),
+            "privacy_parameters": parameters,
+        },
+        "model": {
+            "model_name": "central",
+            "actors": ["publisher: holds the data and adds the noise", "reader: sees the release"],
+            "is_dynamic": False,
+            "is_interactive": False,
+        },
+        "accounting": {
+            "post_processing": "models, trips and maps are made from noisy answers and public parameters alone",
+            "composition": "one ledger per population; charges compose by an accountant before data are read",
+        },
+        "implementation": {
+            "software": f"murmurate {manifest.murmurate}",
+            "pre_processing_eda_hyperparameter_tuning": "; ".join(manifest.declared) or "none charged or declared",
+            "mechanisms": manifest.mechanism,
+            "parameters": {name: str(value) for name, value in manifest.parameters.items()},
+            "justification": " ".join(manifest.statement),
+        },
+    }
+
+
+def sbom() -> dict[str, Any]:
+    """Return the installed software as a bill of materials in the form of CycloneDX, from package metadata alone."""
+    seen: dict[str, Distribution] = {}
+    todo = ["murmurate"]
+    while todo:
+        name = todo.pop().lower().replace("_", "-")
+        if name in seen:
+            continue
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            continue
+        seen[name] = found
+        todo += [_bare(line) for line in found.requires or () if "extra ==" not in line]
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "metadata": {"component": {"type": "application", "name": "murmurate", "version": __version__}},
+        "components": [
+            {
+                "type": "library",
+                "name": name,
+                "version": found.version,
+                "purl": f"pkg:pypi/{name}@{found.version}",
+                "licence": _licence(found),
+            }
+            for name, found in sorted(seen.items())
+            if name != "murmurate"
+        ]
+        + [{"type": "platform", "name": "python", "version": platform.python_version()}],
+    }
+
+
+def _bare(requirement: str) -> str:
+    for stop in " ;<>=!~[(":
+        requirement = requirement.partition(stop)[0]
+    return requirement.strip()
+
+
+def _metadata(found: Distribution, name: str) -> str:
+    return str(found.metadata[name]) if name in found.metadata else ""
+
+
+def _licence(found: Distribution) -> str:
+    text = _metadata(found, "License-Expression") or _metadata(found, "License")
+    return str(text).strip().splitlines()[0][:60] if str(text).strip() else "see the package"
+
+
+# -- the internal edition ------------------------------------------------------------------------------------------
+
+
+def _budget(manifest: Manifest, ledger: Ledger) -> dict[str, Any]:
+    """Return what the ledger knows: the debit of this release, what its population has spent, and its history."""
+    debit = ledger.debit(manifest.model_of or manifest.release_id)
+    return {
+        "budget": {
+            "ledger": ledger.url,
+            "population": debit.population,
+            "charged": debit.at,
+            "spent": [f"{one.spent} in {one.n_charges:,} charges; {one.ceiling}" for one in ledger.spent(debit.population)],
+            "limits": [str(one) for one in ledger.limits(debit.population)],
+        },
+        "history": [
+            {"at": entry.at, "who": entry.who, "kind": entry.what} for entry in ledger.history(debit.population)
+        ],
+    }  # fmt: skip
+
+
+def _european(scores: Sequence[Score]) -> list[dict[str, Any]]:
+    """Return the three European tests, each with the scores that measure it."""
+    by_name = {score.name: score for score in scores}
+    return [
+        {"test": test, "scores": [by_name[name].to_json() for name in names if name in by_name]}
+        for test, names in EUROPEAN.items()
+    ]
+
+
+def to_json_text(values: object) -> str:
+    """Write plain values as JSON."""
+    return json.dumps(values, indent=2, default=str, allow_nan=False) + "\n"
+
+
+def to_yaml(values: Any, indent: int = 0) -> str:
+    """Write plain values as YAML; every text is quoted as in JSON, which YAML reads alike.
+
+    >>> print(to_yaml({"a": 1, "b": ["x"], "c": {"d": None}}), end="")
+    a: 1
+    b:
+      - "x"
+    c:
+      d: null
+    """
+    pad = " " * indent
+    if isinstance(values, Mapping):
+        lines = []
+        for key, value in values.items():
+            if isinstance(value, (Mapping, list, tuple)) and value:
+                lines.append(f"{pad}{key}:\n{to_yaml(value, indent + 2)}")
+            else:
+                lines.append(f"{pad}{key}: {_scalar(value)}\n")
+        return "".join(lines)
+    return "".join(f"{pad}- {_scalar(value)}\n" for value in values)
+
+
+def _scalar(value: Any) -> str:
+    return "{}" if value == {} else json.dumps(value, default=str)

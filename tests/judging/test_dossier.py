@@ -1,0 +1,113 @@
+"""The sign-off pack: both editions, and nothing internal in the public one."""
+
+from __future__ import annotations
+
+import json
+import stat
+from dataclasses import replace
+
+import pytest
+
+import murmurate as mm
+from murmurate.errors import OutputError, VerifyError
+from murmurate.judging import dossier as module
+from murmurate.judging.dossier import Approval, Dossier, gather, meaning, sbom, to_yaml
+from murmurate.mechanisms import build
+from murmurate.report.dossier import write_dossier
+from small_town import GRID, town
+
+CANARY = "canary-4711"
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    home = tmp_path_factory.mktemp("dossier")
+    ledger = mm.Ledger(home / "ledger.sqlite", who=CANARY)
+    private = town(300)
+    flock = build("flock", {"space": GRID.spec(), "epsilon": 2.0, "delta": 1e-6, "n_out": 200})
+    release = mm.release(flock, private, ledger=ledger, out=home / "release", population=f"people-{CANARY}")
+    return home, ledger, private, release
+
+
+def test_the_editions_of_a_real_release(released, tmp_path):
+    _, ledger, private, release = released
+    found = gather(release.folder, ledger=ledger, against=private, approvals=[Approval(f"Ann {CANARY}", "officer")])
+    public, internal = write_dossier(found, tmp_path / "pack")
+    assert {path.name for path in public.iterdir()} == {
+        "dossier.html", "dossier.json", "deployment.yaml", "sbom.json", "hashes.txt",
+    }  # fmt: skip
+    assert {path.name for path in public.iterdir()} == {path.name for path in internal.iterdir()}
+    assert stat.S_IMODE(internal.stat().st_mode) == 0o700
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in internal.iterdir())
+    page = (internal / "dossier.html").read_text()
+    assert "singling_out.success" in page
+    assert CANARY in page
+    questions = json.loads((public / "dossier.json").read_text())["questions"]
+    assert all(one["answer"] for one in questions)
+    assert {test["test"] for test in found.internal["tests"]} == {"Singling out", "Linkability", "Inference"}
+    assert all(test["scores"] for test in found.internal["tests"])
+
+
+def test_nothing_internal_is_in_the_public_edition(released, tmp_path):
+    """Every internal value becomes a canary, and none is found in any public file."""
+    _, ledger, private, release = released
+    found = gather(release.folder, ledger=ledger, against=private, approvals=[Approval("x", "y")])
+    count = 0
+
+    def planted(value):
+        nonlocal count
+        if isinstance(value, dict):
+            return {f"{key}": planted(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [planted(item) for item in value]
+        if isinstance(value, float):
+            return 0.4711
+        count += 1
+        return f"{CANARY}-{count}"
+
+    internal = planted(dict(found.internal))
+    for test in internal["tests"]:
+        for score in test["scores"]:
+            score.update(value=0.4711, low=0.4711, high=0.4711, chance=0.4711)
+    public, inside = write_dossier(Dossier(found.public, internal), tmp_path / "pack")
+    text = "".join(path.read_text() for path in public.iterdir())
+    assert CANARY not in text
+    assert "0.4711" not in text
+    assert CANARY in (inside / "dossier.html").read_text()
+    plain = gather(release.folder)
+    assert plain.public == found.public, "the public edition must not depend on the ledger or the private file"
+
+
+def test_a_damaged_release_gets_no_dossier(released, tmp_path):
+    import shutil
+
+    home, *_ = released
+    copy = tmp_path / "copy"
+    shutil.copytree(home / "release", copy)
+    (copy / "statement.md").write_text("Trust me.")
+    with pytest.raises(VerifyError, match=r"statement\.md"):
+        gather(copy)
+    (tmp_path / "there").mkdir()
+    with pytest.raises(OutputError, match="exists already"):
+        write_dossier(gather(home / "release"), tmp_path / "there")
+
+
+def test_epsilon_is_told_as_odds():
+    promise = mm.DP(epsilon=0.0001, unit=mm.Unit(name="trip"))
+    assert "50.0 %" in meaning(promise)
+    assert "88.1 %" in meaning(replace(promise, epsilon=2.0))
+
+
+def test_the_bill_of_materials_names_what_is_installed():
+    import numpy
+
+    parts = {one["name"]: one["version"] for one in sbom()["components"]}
+    assert parts["numpy"] == numpy.__version__
+    assert "pytest" not in parts
+
+
+def test_yaml_reads_back(released):
+    yaml = pytest.importorskip("yaml")
+    record = gather(released[3].folder).public["deployment"]
+    assert yaml.safe_load(to_yaml(record)) == record
+    assert module.EUROPEAN
