@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from murmurate.core import progress
 from murmurate.core.mechanism import Model
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
@@ -29,10 +30,13 @@ def samples(model: Model, n: int, rng: Randomness, engine: Engine) -> Iterator[T
     at_once = int(getattr(model, "sample_trips", SAMPLE_TRIPS))
     firsts = range(0, n, at_once)
     shared = engine.share(model) if len(firsts) > 1 else model
+    # all keys at once: whoever writes the parts draws from the same stream, sooner or later after each part
+    keys = rng.words(4 * len(firsts)).reshape(-1, 4)
     items = (
-        (shared, first, min(at_once, n - first), rng.words(4).tobytes(), engine.place(f"sample-{first}")) for first in firsts
+        (shared, first, min(at_once, n - first), key.tobytes(), engine.place(f"sample-{first}"))
+        for first, key in zip(firsts, keys, strict=True)
     )
-    for drawn in engine.map(_sample_part, items):
+    for drawn in progress.track(engine.map(_sample_part, items), "drawing trips", len(firsts)):
         yield drawn if isinstance(drawn, Trips) else drawn.take()
 
 

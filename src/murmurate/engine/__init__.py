@@ -20,7 +20,9 @@ from murmurate.errors import ParameterError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-ENGINES = "serial, processes:N, dask-local:N, dask://tls://HOST:PORT or dask://tcp://127.0.0.1:PORT"
+ENGINES = (
+    "serial, processes:N, dask-local:N, dask://tls://HOST:PORT, dask://tcp://127.0.0.1:PORT, local[N] or spark://HOST:PORT"
+)
 """What `--engine` takes."""
 
 
@@ -48,6 +50,10 @@ def _parsed(word: str) -> Engine:
         from murmurate.engine.dask_cluster import Dask
 
         return Dask(word.removeprefix("dask://"))
+    if word.startswith("spark://") or re.fullmatch(r"local\[\d{1,4}\]", word):
+        from murmurate.engine.spark_cluster import Spark
+
+        return Spark(word)
     found = re.fullmatch(r"(processes|dask-local):(\d{1,4})", word)
     if not found or int(found[2]) < 1:
         raise ParameterError(f"an engine is {ENGINES}; got {word!r}.")

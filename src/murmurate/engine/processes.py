@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import sys
@@ -136,6 +137,18 @@ class Processes(SharingEngine):
             self._pool = None
 
 
+_reaping = False
+
+
+def _reap_forkserver() -> None:
+    """Wait for the process that workers are forked from, so that what they used is counted as used by this process."""
+    from multiprocessing import forkserver
+
+    stop = getattr(forkserver._forkserver, "_stop", None)
+    if stop is not None:
+        stop()
+
+
 def _context() -> BaseContext:
     """Return how workers are started: from a process that has imported much and started no thread pool, else anew.
 
@@ -143,6 +156,10 @@ def _context() -> BaseContext:
     """
     if not sys.platform.startswith("linux"):
         return multiprocessing.get_context("spawn")
+    global _reaping  # noqa: PLW0603  once a process
+    if not _reaping:
+        atexit.register(_reap_forkserver)
+        _reaping = True
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["__main__", *PRELOADED])
     return context

@@ -1,0 +1,38 @@
+"""What of the Spark engine runs without Spark. `benchmarks/killed_runs.py --engine local[2]` runs it whole, by hand."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import pyarrow as pa
+import pytest
+
+from engine_parts import failing
+from murmurate import engine
+from murmurate.engine import tasks
+from murmurate.engine.spark_cluster import Spark, _Runner
+from murmurate.errors import InputError, MissingPart
+
+
+@pytest.mark.parametrize("word", ["local[2]", "spark://cluster.example:7077"])
+def test_without_the_extra_the_message_names_it(word, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark.errors", None)
+    running = engine.engine(word)
+    assert isinstance(running, Spark)
+    with pytest.raises(MissingPart, match=r"murmurate\[spark\]"):
+        running.start()
+
+
+def test_an_executor_runs_the_tasks_of_its_numbers(tmp_path):
+    paths = []
+    for number, (function, item) in enumerate([(abs, -7), (failing, "Ada Lovelace"), (abs, -3)]):
+        paths.append(str(tmp_path / f"{number}"))
+        (tmp_path / f"{number}").write_bytes(pickle.dumps(tasks.task(number, function, item, tmp_path)))
+    batches = [pa.RecordBatch.from_arrays([pa.array([2, 1])], ["id"]), pa.RecordBatch.from_arrays([pa.array([0])], ["id"])]
+    rows = [row for batch in _Runner(tuple(paths))(batches) for row in batch.to_pylist()]
+    outcomes = {row["number"]: pickle.loads(row["outcome"]) for row in rows}
+    assert [row["number"] for row in rows] == [2, 1, 0]
+    assert (outcomes[0].result(0), outcomes[2].result(2)) == (7, 3)
+    with pytest.raises(InputError, match="Lovelace"):
+        outcomes[1].result(1)
