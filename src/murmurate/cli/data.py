@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from murmurate.cli.choices import Json, clean_options, read_options, takes
+from murmurate.cli.choices import EngineWord, Json, Workers, choose_engine, clean_options, read_options, takes, use_processors
 from murmurate.cli.show import as_json, working
 
 
@@ -16,15 +16,19 @@ def inspect(
     source: Annotated[str, typer.Argument(metavar="FILE", help="The file, folder or pattern to look at.")],
     html: Annotated[Path | None, typer.Option("--html", help="Write a private page: where, when, how many, gaps.")] = None,
     json: Json = False,
+    workers: Workers = None,
+    engine: EngineWord = None,
     *,
     read: dict[str, Any],
     clean: dict[str, Any],
 ) -> None:
     """Show what is in a file, and what is wrong with it. Nothing is spent; what it prints is private."""
+    word = choose_engine(engine, workers)
+    use_processors(word)
     from murmurate.ingest.inspect import inspect as look
 
     with working():
-        found = look(source, clean=clean, **read)
+        found = look(source, clean=clean, engine=word, **read)
     if json:
         as_json(found.to_json())
     else:

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurate.core.trips import Identity, Trips
+from murmurate.engine import Engine
+from murmurate.engine import engine as open_engine
 from murmurate.errors import InputError
 from murmurate.ingest.cleaning import CleanedPartitions, Cleaning
 from murmurate.ingest.columns import option
@@ -96,13 +98,14 @@ def inspect(
     source: Any,
     *,
     clean: Mapping[str, Any] | None = None,
+    engine: int | str | Engine = 1,
     on_identity: Callable[[Identity], None] | None = None,
     **read_options: Any,
 ) -> Inspection:
     """Describe a source without spending or releasing anything; faults are listed, not raised.
 
-    Options are those of `read`; `clean` are settings of `Cleaning`, to see the trips that they make. `on_identity` is called
-    with whose data it holds, where it can be read.
+    Options are those of `read`; `clean` are settings of `Cleaning`, to see the trips that they make. An
+    `engine` shares the reading of a large file. `on_identity` is called with whose data it holds, where it can be read.
     """
     cleaning = Cleaning.of(clean or {})
     name = str(source) if is_path(source) else type(source).__name__
@@ -111,7 +114,7 @@ def inspect(
     try:
         if worth_streaming(source):
             carry = (cleaning.occupied,) if cleaning and cleaning.occupied else ()
-            with scan(source, carry=carry, **options) as partitions:
+            with open_engine(engine) as running, scan(source, carry=carry, engine=running, **options) as partitions:
                 if on_identity is not None:
                     on_identity(partitions.identity)
                 parts = partitions if cleaning is None else CleanedPartitions(partitions, cleaning)

@@ -1,0 +1,131 @@
+"""`release flock` from a file on several engines: CPU seconds, wall seconds and the peak memory of all processes.
+
+    python benchmarks/scale.py [--points 3.6e6 3.6e7 3.6e8] [--engine serial processes:2 dask-local:2] [--in FILE]
+
+Trips of 12 points in the box of a city, 25 a person, are written first (not counted), a million trips at a time; `--in` measures a
+file of your own in the same box instead. Every run is a command of its own, and kernels are compiled by a small run before the first.
+The last column is the wall time of the first engine over that of the row, so run it on a quiet machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SPACE = "grid:37.55,-122.60,37.85,-122.26:500"
+"""The public box and its cells."""
+POINTS_PER_TRIP, TRIPS_PER_PERSON, TRIPS_AT_ONCE = 12, 25, 1_000_000
+"""Shape of the made-up trips, and how many are in memory while they are written."""
+
+
+def write_trips(path: Path, n_trips: int) -> None:
+    """Write trips in row groups of about 120,000 points."""
+    writer = None
+    for first in range(0, n_trips, TRIPS_AT_ONCE):
+        n = min(TRIPS_AT_ONCE, n_trips - first)
+        rng = np.random.default_rng(first)
+        tid, steps = np.repeat(np.arange(first, first + n), POINTS_PER_TRIP), np.tile(np.arange(POINTS_PER_TRIP), n)
+        spread = [np.repeat(rng.normal(0, scale, n), POINTS_PER_TRIP) for scale in (0.03, 0.0015, 0.03, 0.002)]
+        times_s = np.repeat(rng.integers(0, 86400 * 28, n), POINTS_PER_TRIP) + steps * 60 + 1_700_000_000
+        table = pa.table(
+            {
+                "uid": tid // TRIPS_PER_PERSON,
+                "tid": tid,
+                "datetime": pa.array(times_s * 1_000_000).cast(pa.timestamp("us", "UTC")),
+                "lat": (37.70 + spread[0] + steps * spread[1]).round(6),
+                "lng": (-122.43 + spread[2] + steps * spread[3]).round(6),
+            }
+        )
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table, row_group_size=120_000)
+    if writer is not None:
+        writer.close()
+
+
+def descendants(pid: int) -> list[int]:
+    """Return a process and everything it started."""
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            parent = int(Path(f"/proc/{name}/stat").read_text().rsplit(")", 1)[1].split()[1])
+            children.setdefault(parent, []).append(int(name))
+    found = [pid]
+    for one in found:
+        found += children.get(one, [])
+    return found
+
+
+def proportional_mb(pid: int) -> float:
+    """Return the memory of a process, with a share of what it shares."""
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+    return 0.0
+
+
+def measure(source: Path, engine: str, folder: Path) -> tuple[float, float, float]:
+    """Return CPU seconds, wall seconds and peak MB of one release."""
+    words = [
+        sys.executable, "-m", "murmurate", "release", "flock", "--in", source, "--out", folder / "out", "--space", SPACE,
+        "--set", "epsilon=1", "--set", "delta=1e-6", "--ledger", folder / "ledger.sqlite", "--engine", engine,
+    ]  # fmt: skip
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.time()
+    child = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    peak = [0.0]
+
+    def watch() -> None:
+        while child.poll() is None:
+            peak[0] = max(peak[0], sum(map(proportional_mb, descendants(child.pid))))
+            time.sleep(0.3)
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    said = child.communicate()[1]
+    watching.join()
+    if child.returncode:
+        raise SystemExit(said)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
+    return cpu, time.time() - start, peak[0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--points", type=float, nargs="+", default=[3.6e6, 3.6e7])
+    parser.add_argument("--engine", nargs="+", default=["serial", "processes:2", "dask-local:2"])
+    parser.add_argument("--in", dest="source", type=Path)
+    parser.add_argument("--folder", type=Path, help="where files are made; default: the system's temporary folder")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as home:
+        write_trips(Path(home) / "small.parquet", 20_000)
+        with tempfile.TemporaryDirectory(dir=home) as folder:
+            measure(Path(home) / "small.parquet", "serial", Path(folder))
+        print(f"{'points':>12s} {'engine':14s} {'CPU s':>8s} {'wall s':>8s} {'peak MB':>8s} {'speed-up':>8s}")
+        for points in [0.0] if options.source else options.points:
+            source = options.source or Path(home) / "trips.parquet"
+            if not options.source:
+                write_trips(source, round(points) // POINTS_PER_TRIP)
+            first = None
+            for engine in options.engine:
+                with tempfile.TemporaryDirectory(dir=home) as folder:
+                    cpu, wall, peak = measure(source, engine, Path(folder))
+                first = first or wall
+                n = pq.read_metadata(source).num_rows
+                print(f"{n:12,d} {engine:14s} {cpu:8.1f} {wall:8.1f} {peak:8.0f} {first / wall:8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
