@@ -139,6 +139,7 @@ def main() -> None:
                             print(f"run {k} ({killer.phase}) was lost: {error}", flush=True)
                             continue
                     wrong += found != truth or debits != charged
+                    print(f"{word}, run {k + 1}: {killer.phase}, {killer.killed} killed, {wrong} differ so far", flush=True)
                     kills[killer.phase] += killer.killed
             seconds = time.time() - start
             print(

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -33,8 +34,10 @@ LOCAL = {
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
+    "distributed.deploy.lost-worker-timeout": "1 day",
 }
-"""Settings of a cluster of our own: every death of a worker is told, and no pages, which any account could open."""
+"""Settings of a cluster of our own: every death of a worker is told; no pages, which any account could open; and a worker that
+is started again on a busy machine is not ended because it takes longer than Dask expects."""
 
 
 class Dask(SharingEngine):
@@ -49,6 +52,7 @@ class Dask(SharingEngine):
         if address is not None:
             check_address(address, "the scheduler")
         self._address, self._own = address, workers
+        self._settings = ExitStack()
         self._client: Any = None
         self._cluster: Any = None
 
@@ -88,6 +92,7 @@ class Dask(SharingEngine):
             if thing is not None:
                 thing.close()
         self._client = self._cluster = None
+        self._settings.close()
 
     def _result(self, waiting: deque[_Waiting], deaths: Deaths) -> Any:
         from distributed import KilledWorker
@@ -132,20 +137,20 @@ class Dask(SharingEngine):
         except ImportError:
             raise MissingPart("this engine needs Dask: install the extra, `pip install 'murmurate[dask]'`.") from None
         if self._address is None:
-            with dask.config.set(LOCAL):
-                self._cluster = LocalCluster(
-                    n_workers=self._own,
-                    threads_per_worker=1,
-                    processes=True,
-                    host="127.0.0.1",
-                    security=Security.temporary(),
-                    dashboard_address="127.0.0.1:0",
-                    scheduler_kwargs={"dashboard": False},
-                    memory_limit=0,  # no spilling of private values into files of Dask's own
-                    local_directory=str(self.place("dask")),
-                    silence_logs=logging.CRITICAL,
-                    env={"POLARS_MAX_THREADS": "1"},
-                )
+            self._settings.enter_context(dask.config.set(LOCAL))
+            self._cluster = LocalCluster(
+                n_workers=self._own,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                security=Security.temporary(),
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+                memory_limit=0,  # no spilling of private values into files of Dask's own
+                local_directory=str(self.place("dask")),
+                silence_logs=logging.CRITICAL,
+                env={"POLARS_MAX_THREADS": "1"},
+            )
             self._client = Client(self._cluster, set_as_default=False)
             return self._client
         try:
