@@ -2,9 +2,9 @@
 
     python benchmarks/scale.py [--points 3.6e6 3.6e7 3.6e8] [--engine serial processes:2 dask-local:2] [--in FILE]
 
-Trips of 12 points in the box of a city, 25 a person, are written first (not counted), a million trips at a time; `--in` measures
-a file of your own in the same box instead. Every run is a command of its own, and kernels are compiled by a small run before the
-first. The last column is the wall time of the first engine over that of the row, so run it on a quiet machine.
+Trips of 12 points in the box of a city, 25 a person, are written first (not counted), a million trips at a time; `--in`
+measures a file of your own in the same box instead. Every run is a command of its own, and kernels are compiled by a small run
+before the first. The last column is the wall time of the first engine over that of the row, so run it on a quiet machine.
 """
 
 from __future__ import annotations
