@@ -113,7 +113,7 @@ class Guard:
     def _refusal(self, scope: Scope) -> Response | None:
         """Return why a request is not served, judged by its head alone."""
         if _all(scope, b"host") != [self.entrance.host]:
-            return _refuse(421, f"The studio answers at {self.entrance.origin} only.")
+            return _refuse(403, f"The studio answers at {self.entrance.origin} only.")
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return _refuse(405, "The studio is read and sent forms, nothing else.")
         entering = scope["path"] == ENTER and scope["method"] == "GET"
