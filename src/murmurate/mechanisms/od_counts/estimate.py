@@ -24,9 +24,10 @@ FALSE_SHARE = 0.01
 """Largest expected share of an origin's trips that noise alone puts into pairs that nobody travelled."""
 
 
-CLIP_ERROR = 0.045
+CLIP_ERROR = 0.035
 """Relative standard deviation that scaling down units with many trips adds to a figure: their trips go elsewhere than those of
-others. Without noise it was 1.4 to 6.9 % on San Francisco taxis and the built-in city, days and people, 4.1 % on average."""
+others. Without noise it was 1.4 to 6.9 % for figures of 300 trips and more on San Francisco taxis and the built-in city, days and
+people; large figures, which are the ones published, have less."""
 
 FULL_CLIP = 0.1
 """Share by which scaling up must exceed 1 for the whole of `CLIP_ERROR` to be added; it was 0.25 and more where measured."""

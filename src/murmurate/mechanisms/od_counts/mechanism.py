@@ -292,6 +292,12 @@ class ODCounts:
         """Estimate flows from noisy answers; nothing private is read."""
         n = self.space.n_cells
         found = estimate(answers, self._district, n)
-        rules = Rules(max_error=self.max_error or None, chance=self.error_chance, level=self.level, laplace=self._laplace)
+        rules = Rules(
+            max_error=self.max_error or None,
+            chance=self.error_chance,
+            level=self.level,
+            laplace=self._laplace,
+            common_error=found.common_error,
+        )
         labels = {self.column: [*self.categories, "other"]} if self.column else {}
         return publish(whole_numbers(found, self._district, n), found, self.space, rules, labels=labels)
