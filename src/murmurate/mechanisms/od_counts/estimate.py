@@ -26,8 +26,8 @@ FALSE_SHARE = 0.01
 
 CLIP_ERROR = 0.035
 """Relative standard deviation that scaling down units with many trips adds to a figure: their trips go elsewhere than those of
-others. Without noise it was 1.4 to 6.9 % for figures of 300 trips and more, on San Francisco taxis and the built-in city, per day
-and person. Large figures, which are those published, have less."""
+others. Without noise it was 1.4 to 6.9 % for figures of 300 trips and more, on San Francisco taxis and the built-in city, per
+day and person. Large figures, which are those published, have less."""
 
 FULL_CLIP = 0.1
 """Share by which scaling up must exceed 1 for the whole of `CLIP_ERROR` to be added; it was 0.25 and more where measured."""
