@@ -55,7 +55,7 @@ def of(studio, draft):
 def test_cancelled_before_the_charge_nothing_is_spent(studio, person, town_csv):
     draft = ordered(studio, person, town_csv)
     person.sign()
-    person.page.click("text=Cancel")
+    person.page.click("form[action$='/cancel'] button")
     person.page.wait_for_selector("main:has-text('Nothing was spent.')")
     assert of(studio, draft) == [] and not draft.release_folder.exists()
     person.page.click("text=Back to check and sign")
@@ -70,7 +70,7 @@ def test_cancelled_after_the_charge_the_debit_stands(studio, person, town_csv):
     person.page.wait_for_selector("#charge:has-text('Charged.')")
     person.page.reload()
     person.page.wait_for_selector("#charge:has-text('Charged.')")
-    person.page.click("text=Cancel")
+    person.page.click("form[action$='/cancel'] button")
     person.page.wait_for_selector("main:has-text('The charge stands.')")
     assert f"the debit of release {draft.id} stands" in person.page.text_content(".fault")
     assert len(of(studio, draft)) == 1 and not draft.release_folder.exists()
