@@ -30,7 +30,7 @@ def recognise_ends(names: Sequence[str]) -> dict[str, dict[str, str]] | None:
 
     >>> found = recognise_ends(["ride_id", "started_at", "ended_at", "start_lat", "start_lng", "end_lat", "end_lng"])
     >>> found["start"], found["end"]["datetime"]
-    ({'lat': 'start_lat', 'lng': 'start_lng', 'datetime': 'started_at'}, 'ended_at')
+    ({'datetime': 'started_at', 'lat': 'start_lat', 'lng': 'start_lng'}, 'ended_at')
     """
     found: dict[str, dict[str, str]] = {"start": {}, "end": {}}
     for name in names:
