@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -41,6 +42,28 @@ def test_classes_follow_the_stated_limits(papers, printed, found, more, verdict)
     row = papers.Row(paper="P", item="Table 1", setting="x", printed=printed, found=found, **more)
     assert row.verdict == verdict
     assert dict(papers.counted([row]))["P"][papers.CLASSES.index(verdict)] == 1
+
+
+def test_trained_figures_have_the_shape_of_kept_ones(papers, monkeypatch):
+    """What a run of the benchmark returns, with made-up figures."""
+
+    def run(_data, which, _cell_m, epsilon, _n_out):
+        percent = dict.fromkeys((10, 20, 50, 100), 10.0 * epsilon)
+        scores = {"cell_sets_percent": percent, "patterns_percent": percent}
+        networks = {"ends": {"loss": 2.5}, "next_cell": {"loss": 1.4, "accuracy_percent": 73.5, "error_m": 238.0}}
+        return scores | (networks if which == "as_published" else {})
+
+    monkeypatch.setattr(papers.sections, "run", run)
+    kept = json.loads((BENCHMARKS / "papers_kept.json").read_text())["dp_loc"]
+    figures = papers.sections.trained(kept)
+    rows = [
+        papers.Row(**row)
+        for part in (papers.sections.kept_patterns, papers.sections.kept_losses, papers.sections.kept_next_cell)
+        for row in part(figures)
+    ]
+    assert len(rows) == 32 + 4 + 12
+    assert all(row.found is not None and not row.taken for row in rows)
+    assert {row.setting: row.verdict for row in rows}["500 m, epsilon 1, accuracy %"] == "reproduced"
 
 
 @pytest.mark.data
