@@ -32,6 +32,7 @@ ELSEWHERE = {
     "docs/cleaning.md": "doctests, which tests/ingest/test_pages.py runs",
     "docs/ledger.md": "a database server of another machine; the ledger's own tests run on PostgreSQL",
     "docs/dummies.md": "the phone's side; tests/mechanisms/plausible/test_dummies.py and tests/cli/test_dummies.py run it",
+    "docs/scale.md": "files larger than memory and clusters; tests/engine runs every engine on small ones",
     "docs/reading.md": "three files of three layouts; tests/ingest reads each",
 }
 SMALLER = {
@@ -118,6 +119,9 @@ def prepare(page, here, monkeypatch):
         made = "murmurate release geoind --in trips.csv --time-zone Europe/Helsinki --out release --ledger ledger.sqlite"
         weak = "--set epsilon=1 --set radius_m=200 --set max_points=50 --confirm 'publish with weak protection'"
         run_commands(f"{made} {weak}", monkeypatch)
+    if page.stem == "exports":
+        made = "murmurate release od_counts --in trips.csv --time-zone Europe/Helsinki --out release-od-counts"
+        run_commands(f"{made} --space grid:60.1,24.8,60.3,25.2:2000 --set epsilon=1 --ledger ledger.sqlite", monkeypatch)
     names = {"mm": mm}
     if page.stem == "attacks":
         with mm.Ledger("ledger.sqlite") as ledger:

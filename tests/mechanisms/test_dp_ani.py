@@ -100,7 +100,7 @@ def test_nothing_is_promised_and_why():
     [
         ({"variant": "own"}, "road_counts"), ({"variant": "ours"}, "variant"), ({"radius_rule": "wide"}, "radius_rule"),
         ({"epsilon_radius": 0.0}, "epsilon_radius"), ({"sensitivity": -2.0}, "sensitivity"), ({"threshold": 0}, "threshold"),
-        ({"max_m": 5.0}, "max_m"), ({"by_day": 1}, "by_day"), ({"space": "road"}, "road network"),
+        ({"max_m": 5.0}, "max_m"), ({"by_day": 1}, "by_day"), ({"space": "road"}, "a space is written"),
     ],
 )  # fmt: skip
 def test_senseless_parameters_are_refused(changes, says):

@@ -76,4 +76,4 @@ def test_pages_show_networks_and_the_public_one_only_the_release(cars, tmp_path)
     assert "only in the original" not in public and "Rank there" not in public
     grid = Grid(TOWN.node_lat.min(), TOWN.node_lng.min(), TOWN.node_lat.max(), TOWN.node_lng.max(), 200.0)
     both = write_comparison(tmp_path / "both.html", [Entry(seen.release, evaluation)], cars, grid=grid).read_text()
-    assert "Which roads are shown" in both and both.count('class="links"') == 2
+    assert "which roads are shown" in both and both.count('class="links"') == 1

@@ -102,7 +102,7 @@ def sidecar_of(path: Path) -> Path:
 
 def is_export(path: str | Path) -> bool:
     """Return whether a path is an export, or the file beside one, and no release folder."""
-    file = Path(path)
+    file = Path(path).resolve()  # "." has no name of its own
     return not (file / FILE).is_file() and (file.name.endswith(SIDECAR) or sidecar_of(file).is_file())
 
 

@@ -332,4 +332,6 @@ def to_yaml(values: Any, indent: int = 0) -> str:
 
 
 def _scalar(value: Any) -> str:
-    return "{}" if value == {} else json.dumps(value, default=str)
+    text = "{}" if value == {} else json.dumps(value, default=str)
+    # YAML 1.1 takes 1e-06 for a text; a number has a point
+    return text.replace("e", ".0e", 1) if isinstance(value, float) and "e" in text and "." not in text else text

@@ -158,10 +158,16 @@ def _ends_ranges(kind: str, arrays: Arrays, grid: Grid, hours: int) -> dict[str,
 
 
 def _move_ranges(kind: str, arrays: Arrays, around: Neighbourhood, hours: int) -> dict[str, Range]:
-    """Return what the arrays of the moves may hold; those of a network are bounded alike, except the sizes."""
+    """Return what the arrays of the moves may hold; parameters of a network are bounded alike."""
     sizes = Range(low=0.0, high=MAX_WEIGHT, shape=(None, hours, None), some=True)
+    if kind == "relative_net":
+        zones = len(arrays["net.from.w"]) if "net.from.w" in arrays and arrays["net.from.w"].ndim == 2 else 1
+        return _network_ranges({name: array for name, array in arrays.items() if name.startswith("net.")}) | {
+            "visits": weights(around.n_cells), "steps": weights(around.n_cells, around.n_offsets),
+            "zone": indices(zones, around.n_cells), "sizes": sizes,
+        }  # fmt: skip
     if kind != "counts":
-        return _network_ranges(arrays) | ({"sizes": sizes} if "sizes" in arrays else {})
+        return _network_ranges(arrays)
     return {
         "towards": weights(around.n_relative, around.n_offsets), "visits": weights(around.n_cells),
         "steps": weights(around.n_cells, around.n_offsets), "sizes": sizes,
