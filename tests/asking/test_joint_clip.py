@@ -321,5 +321,5 @@ def test_flock_on_people_releases_about_as_many_trips_as_there_are(city):
     mechanism = Flock(epsilon=30.0, delta=1e-6, unit="user", space=city.spaces()["grid"])
     names = [one.table.name for one in counted(mechanism, (city.trips,), noise.seeded(1))]
     assert names[0] == "units" and {"n", "n_tracks", "n_zones"} < set(names)
-    released = mm.rehearse(mechanism, city.trips, rng=noise.seeded(1)).payload
-    assert released.n_trips == pytest.approx(city.trips.n_trips, rel=0.2)
+    released = [mm.rehearse(mechanism, city.trips, rng=noise.seeded(seed)).payload.n_trips for seed in range(5)]
+    assert np.median(released) == pytest.approx(city.trips.n_trips, rel=0.2)  # each has noise of about 11 %

@@ -226,7 +226,12 @@ def test_release_and_model(tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "why"),
-    [({"unit": "user"}, "max_trips"), ({"l_max": 2}, "l_max"), ({"n_max": 0}, "n_max"), ({"space": "here"}, "a space is written")],
+    [
+        ({"unit": "user"}, "max_trips"),
+        ({"l_max": 2}, "l_max"),
+        ({"n_max": 0}, "n_max"),
+        ({"space": "here"}, "a space is written"),
+    ],
 )
 def test_absurd_parameters_are_refused(options, why):
     with pytest.raises(ParameterError, match=why):

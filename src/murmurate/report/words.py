@@ -75,7 +75,9 @@ MEANINGS: dict[str, Meaning] = {
     "day_mobility": Meaning("Days: moves", "Do people move between places alike?", "1 is alike, 0 has nothing in common"),
     "day_semantics": Meaning("Days: ways of life", "Do days resemble one another as they did?", "correlation 1, gap 0"),
     "zone_totals": Meaning("Departures and arrivals", "By how much are counts of busy zones by hour off?", "0 is exact"),
-    "zone_pairs": Meaning("Pairs of zones", "By how much are counts between busy zones off, and how many are listed?", "0; all"),
+    "zone_pairs": Meaning(
+        "Pairs of zones", "By how much are counts between busy zones off, and how many are listed?", "0; all"
+    ),
     "flow_intervals": Meaning("Intervals of flows", "How often does an interval hold the exact count?", "the level"),
     "flow_sums": Meaning("Sums of flows", "Do zones, hours and pairs add up?", "0 disagree"),
     "network_length": Meaning("Roads driven", "Which roads are lost, and which were never driven?", "0 lost, 0 invented"),
