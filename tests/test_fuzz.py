@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import murmurate as mm
-from fuzzing import Case, mutate_model, reseal, run, seeds
+from fuzzing import MOST_BYTES, Case, mutate_model, reseal, run, seeds
 from murmurate.core import expansion
 from murmurate.errors import InputError, MurmurateError, VerifyError
 from murmurate.releases.folder import open_release
@@ -24,7 +24,7 @@ def cases(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("name", "n"),
-    [("model flock_on_roads", 40), ("model ngram", 40), ("manifest release", 60), ("input parquet", 60), ("road gpkg", 40)],
+    [("model flock_on_roads", 20), ("model ngram", 20), ("manifest release", 40), ("input parquet", 40), ("road gpkg", 20)],
 )
 def test_mutations_are_read_or_refused(cases, name, n):
     counts, failures = run(cases[name], n)
@@ -36,6 +36,23 @@ def test_the_harness_sees_a_raw_exception_and_a_crash(cases):
     case = cases["recipe"]
     assert run(Case(case.name, case.seed, case.mutate, _fails), 2)[0]["raw exception"] == 2
     assert run(Case(case.name, case.seed, case.mutate, _crashes), 1)[0]["killed by signal 11"] == 1
+
+
+def test_the_harness_sees_the_memory_of_a_case_and_not_that_of_its_parent(cases):
+    case = cases["recipe"]
+    held = np.ones(MOST_BYTES // 8 + 10**6)  # as a long run of tests does
+    assert run(Case(case.name, case.seed, case.mutate, _rests), 1)[0] == {"accepted": 1}
+    del held
+    assert run(Case(case.name, case.seed, case.mutate, _grows), 1)[0] == {"memory": 1}
+
+
+def _rests(_folder, _work):
+    pass
+
+
+def _grows(folder, _work):
+    if folder.name == "in":
+        np.ones(MOST_BYTES // 8 + 10**6)
 
 
 def _fails(folder, _work):
