@@ -20,7 +20,7 @@ class Person:
         self.said: list[str] = []
         self.asked: list[str] = []
         self.clicks = 0
-        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("console", lambda message: self.said.append(f"{message.text} {message.location['url']}"))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.context.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(link or studio.origin + "/")

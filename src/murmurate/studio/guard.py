@@ -190,6 +190,8 @@ def _refuse(status: int, why: str) -> Response:
 
 def _page(head: str, words: str) -> str:
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Murmurate Studio</title>{head}</head>'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Murmurate Studio</title>'
+        # named here as on every page: a browser that finds no icon asks for /favicon.ico, which is not there
+        f'<link rel="icon" href="/static/icon.svg" type="image/svg+xml">{head}</head>'
         f"<body><main><h1>Murmurate Studio</h1><p>{words}</p></main></body></html>"
     )

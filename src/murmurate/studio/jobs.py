@@ -168,6 +168,8 @@ class Jobs:
                     start_new_session=True,  # a Ctrl-C in the terminal is for the studio, which stops its children itself
                     env={**os.environ, "TMPDIR": str(temporary)},
                 )
+                if job.stopping:  # cancelled while the child was being started, when there was nothing to signal yet
+                    await _stop(job.process)
                 await self._listen(job, job.process)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)

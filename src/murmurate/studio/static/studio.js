@@ -8,6 +8,10 @@
   // a message that refuses something is read first
   const fault = $('fault'); if (fault) { fault.focus(); }
 
+  // else the first field, unless the person is somewhere already: an autofocus would then complain
+  const field = document.querySelector('[data-first]');
+  if (field && !fault && (!document.activeElement || document.activeElement === document.body)) { field.focus(); }
+
   // forms are sent once; the server would take a second one for the same order anyway
   document.addEventListener('submit', event => {
     const form = event.target;
