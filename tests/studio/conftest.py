@@ -76,9 +76,9 @@ def studio(tmp_path):
 
 @pytest.fixture(scope="session")
 def town_csv(tmp_path_factory) -> Path:
-    """Trips of forty people on three days, as an export has them."""
+    """Trips of 160 people on three days, enough to be clear of the noise, as an export has them."""
     draw = np.random.default_rng(4)
-    people, days, per_day, points = 40, 3, 2, 6
+    people, days, per_day, points = 160, 3, 2, 6
     rows = []
     for person in range(people):
         home = 60.2 + 0.05 * draw.random(), 24.9 + 0.08 * draw.random()
