@@ -170,14 +170,15 @@ class Jobs:
                 )
                 if job.stopping:  # cancelled while the child was being started, when there was nothing to signal yet
                     await _stop(job.process)
-                await self._listen(job, job.process)
+                ended = await self._listen(job, job.process)
             finally:
-                shutil.rmtree(temporary, ignore_errors=True)
-            if not job.over:
-                await job.tell(**{"state": "failed", "message": KILLED, **self._settle(job)})
+                sweep(job.draft.folder)  # before anybody is told that it is over
+            job.message = ended.get("message", KILLED)
+            settled = {} if ended.get("state") in ("done", "failed") else self._settle(job)
+            await job.tell(**{"state": "failed", "message": KILLED, **ended, **settled})
 
-    async def _listen(self, job: Job, process: asyncio.subprocess.Process) -> None:
-        """Send the order, take what the child says, and settle how it ended."""
+    async def _listen(self, job: Job, process: asyncio.subprocess.Process) -> dict[str, Any]:
+        """Send the order, pass on what the child says, and return how it says it ended: nothing where it was killed."""
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("a child was started without pipes")
         process.stdin.write(json.dumps(job.order).encode() + b"\n")  # left open: its end tells the child that we are gone
@@ -194,13 +195,8 @@ class Jobs:
             await _stop(process)
         await process.wait()
         if job.stopping and not ended:
-            ended = {"state": "cancelled", "message": "Cancelled."}
-        if ended:
-            await job.tell(**{**ended, **self._settle_ended(job, ended)})
-
-    def _settle_ended(self, job: Job, ended: dict[str, Any]) -> dict[str, Any]:
-        job.message = ended.get("message", "")
-        return {} if ended["state"] == "done" else self._settle(job) if ended["state"] == "cancelled" else {}
+            return {"state": "cancelled", "message": "Cancelled."}
+        return ended
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
@@ -218,6 +214,7 @@ def _signal(process: asyncio.subprocess.Process, number: int) -> None:
         os.killpg(process.pid, number)
 
 
-def left_over(folder: Path) -> list[Path]:
-    """Return work folders that a killed studio left, so that the next one deletes them."""
-    return [path for path in folder.glob("*/work") if path.is_dir()]
+def sweep(draft: Path) -> None:
+    """Delete what a child that was killed left in a draft's folder: its work folder, and a release it was still writing."""
+    for path in (draft / "work", *draft.glob(".release-*")):
+        shutil.rmtree(path, ignore_errors=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import socket
 import webbrowser
 from collections.abc import AsyncIterator, Callable
@@ -21,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 
 from murmurate.errors import MurmurateError, ParameterError
 from murmurate.studio.guard import HOST, Entrance, Guard
-from murmurate.studio.jobs import left_over
+from murmurate.studio.jobs import sweep
 from murmurate.studio.room import NotThere, Room
 from murmurate.studio.screens import amount, file, ledger, release, run, sign, start, what, whom
 
@@ -52,8 +51,8 @@ def make_app(room: Room) -> Guard:
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        for stale in left_over(room.drafts.folder):
-            shutil.rmtree(stale, ignore_errors=True)
+        for draft in room.drafts.folder.glob("*/"):  # of a studio that was killed
+            sweep(draft)
         yield
         await room.jobs.close()
         room.ledger.close()
