@@ -146,6 +146,17 @@ def test_an_unreachable_scheduler_is_one_message(monkeypatch):
         engine.engine(f"dask://tcp://127.0.0.1:{port}").start()
 
 
+def test_a_cluster_that_lost_all_its_workers_is_made_anew(tmp_path, monkeypatch):
+    """Dask gives up a worker that takes long to come back, and would wait for one for ever."""
+    monkeypatch.setattr("murmurate.engine.dask_cluster.LOOK_S", 0.5)
+    with engine.engine("dask-local:1") as running:
+        running.start(work_in=tmp_path)
+        first = running._cluster
+        first.scale(0)
+        assert list(running.map(abs, [-1, -2, -3])) == [1, 2, 3]
+        assert running._cluster is not first
+
+
 def test_a_part_that_always_kills_its_worker_ends_the_work(tmp_path):
     with engine.engine("dask-local:1") as running, pytest.raises(EngineError, match="3 times"):
         running.start(work_in=tmp_path)

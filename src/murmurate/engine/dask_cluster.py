@@ -26,9 +26,10 @@ CONNECT_S = 20
 """Seconds that a scheduler may take to answer. Set by hand."""
 IDLE_S = 60.0
 """Seconds that a cluster may be without any worker before the work is given up: operators need that long to restart one."""
+OWN_IDLE_S = 600.0
+"""The same for a cluster of our own whose workers are starting: on a machine loaded ten times over, that takes minutes."""
 LOOK_S = 5.0
 """Seconds between two looks at whether the cluster still has workers."""
-
 
 LOCAL = {
     "distributed.scheduler.allowed-failures": 0,
@@ -37,14 +38,15 @@ LOCAL = {
     "distributed.deploy.lost-worker-timeout": "1 day",
 }
 """Settings of a cluster of our own: every death of a worker is told; no pages, which any account could open; and a worker that
-is started again on a busy machine is not ended because it takes longer than Dask expects."""
+is started again on a busy machine is not given up because it takes longer than the 15 seconds that Dask expects."""
 
 
 class Dask(SharingEngine):
-    """Runs items as tasks of a Dask cluster. A killed worker costs its parts, which Dask runs again.
+    """Runs items as tasks of a Dask cluster. A killed worker costs its parts, which are run again.
 
     Without an `address` a cluster of `workers` processes is made on this machine, closed to other accounts by certificates of
-    its own. A cluster elsewhere must use TLS: without it anybody on the network could read private data and run code.
+    its own; where it loses all of them, it is made anew. A cluster elsewhere must use TLS: without it anybody on the network
+    could read private data and run code.
     """
 
     def __init__(self, address: str | None = None, workers: int = 1) -> None:
@@ -70,14 +72,14 @@ class Dask(SharingEngine):
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Apply a function to each item, in order; at most two items for each worker are under way."""
-        client, folder = self._connected(), self.place("tasks").parent
+        folder = self.place("tasks").parent
         self._check_workers()
         most = 2 * self.workers
         waiting: deque[_Waiting] = deque()
         deaths = Deaths()
         try:
             for number, item in enumerate(items):
-                waiting.append(_Waiting(client, tasks.task(number, function, item, folder)))
+                waiting.append(_Waiting(self._connected(), tasks.task(number, function, item, folder)))
                 if len(waiting) >= most:
                     yield self._result(waiting, deaths)
             while waiting:
@@ -88,11 +90,14 @@ class Dask(SharingEngine):
 
     def end(self) -> None:
         """Disconnect, and end the cluster where it is our own."""
+        self._disconnect()
+        self._settings.close()
+
+    def _disconnect(self) -> None:
         for thing in (self._client, self._cluster):
             if thing is not None:
                 thing.close()
         self._client = self._cluster = None
-        self._settings.close()
 
     def _result(self, waiting: deque[_Waiting], deaths: Deaths) -> Any:
         from distributed import KilledWorker
@@ -104,11 +109,10 @@ class Dask(SharingEngine):
                 outcome = waiting[0].future.result(timeout=LOOK_S)
                 break
             except TimeoutError:
-                alone_since = None if self._check_workers() else alone_since or time.monotonic()
-                if alone_since is not None and time.monotonic() - alone_since > IDLE_S:
-                    raise EngineError(
-                        f"the cluster had no worker for {IDLE_S:g} seconds.", "Start workers, then run it again."
-                    ) from None
+                alone_since = None if self._has_workers() else alone_since or time.monotonic()
+                if alone_since is not None and self._is_given_up(time.monotonic() - alone_since):
+                    self._run_again(waiting, deaths)
+                    alone_since = None
             except KilledWorker:
                 deaths.note(deaths.finished + sum(some.future.status == "finished" for some in waiting))
                 for some in waiting:
@@ -119,14 +123,35 @@ class Dask(SharingEngine):
                     "a worker cannot import murmurate.", "Install it on every worker, then run it again."
                 ) from None
             except (CancelledError, OSError):
-                raise EngineError(
-                    "the connection to the scheduler was lost.", "Look after the cluster, then run it again."
-                ) from None
+                self._run_again(waiting, deaths)
         waiting.popleft()
         deaths.finished += 1
         if isinstance(one.content, Path):
             one.content.unlink(missing_ok=True)
         return outcome.result(one.number)
+
+    def _has_workers(self) -> bool:
+        """Return whether the cluster has workers; False as well where the scheduler is too busy to say."""
+        try:
+            return self._check_workers()
+        except (TimeoutError, OSError):
+            return False
+
+    def _is_given_up(self, alone_s: float) -> bool:
+        """Return whether a cluster of our own shall be made anew; raise where one of somebody else has no worker."""
+        if self._cluster is None:
+            if alone_s > IDLE_S:
+                raise EngineError(f"the cluster had no worker for {IDLE_S:g} seconds.", "Start workers, then run it again.")
+            return False
+        starting = any(one.process is not None and one.process.is_alive() for one in self._cluster.workers.values())
+        return alone_s > (OWN_IDLE_S if starting else LOOK_S)
+
+    def _run_again(self, waiting: deque[_Waiting], deaths: Deaths) -> None:
+        """Connect again, to a new cluster where it is our own, and run again whatever had not been handed over."""
+        deaths.note(deaths.finished)
+        self._disconnect()
+        for one in waiting:
+            one.submit(self._connected())
 
     def _connected(self) -> Any:
         if self._client is not None:
