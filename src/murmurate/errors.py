@@ -33,6 +33,8 @@ class MurmurateError(Exception):
     exit_code = 1
     charged: str | None = None
     """The release id, where the ledger had been charged before this went wrong: the debit stands."""
+    resumable: bool = False
+    """Whether enough is kept beside the ledger to go on under that debit, by `resume`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel from a worker as it is: pickling would call `__init__` with the finished message and end the worker."""

@@ -133,7 +133,7 @@ def test_an_interrupted_measurement_goes_on_with_the_answers_it_has(monkeypatch,
             with pytest.raises(Killed) as stopped:
                 mm.fit(asked, private, **where)
             assert len(tables) == len((*BY_CELL, *MOVE_SHARES))
-        _, kept = load_answers(ledger.internal_folder / stopped.value.charged / "unfinished_fit")
+        _, kept = load_answers(ledger.internal_folder / stopped.value.charged / "unfinished")
         assert set(kept) == {*BY_CELL, *MOVE_SHARES}
         with pytest.raises(InputError, match="was charged for something else: the parameters"):
             mm.fit(mechanism(variant="own", epochs=None, hours=12), private, **where, resume=stopped.value.charged)
@@ -188,7 +188,7 @@ def test_only_what_kept_its_noise_goes_on(monkeypatch, tmp_path):
                 mm.fit(asked, PRIVATE, ledger=ledger, out=tmp_path / "model", population="taxis")
         with pytest.raises(InputError, match="was charged for something else"):
             mm.fit(other, PRIVATE, ledger=ledger, out=tmp_path / "model", population="taxis", resume=stopped.value.charged)
-        shutil.rmtree(ledger.internal_folder / stopped.value.charged / "unfinished_fit")
+        shutil.rmtree(ledger.internal_folder / stopped.value.charged / "unfinished")
         with pytest.raises(InputError, match="nothing is kept"):
             mm.fit(asked, PRIVATE, ledger=ledger, out=tmp_path / "model", population="taxis", resume=stopped.value.charged)
 

@@ -79,10 +79,7 @@ def main() -> NoReturn:
     try:
         code = app(standalone_mode=False)
         _parameters_too(sys.argv[1:])
-    except KeyboardInterrupt:
-        typer.echo("Interrupted: nothing half-made was left behind; what the ledger was charged stays charged.", err=True)
-        code = 130
-    except Exception as error:  # noqa: BLE001  the last line of defence: a person reads a sentence, not a traceback
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  the last line of defence: a person reads a sentence
         code = fault(error)
     sys.stdout.flush()
     sys.exit(code if isinstance(code, int) else 0)

@@ -65,6 +65,10 @@ People = Annotated[
     typer.Option("--people", help="A name for the numbering of people in this file, where other files number others alike."),
 ]
 SignedBy = Annotated[list[str] | None, typer.Option("--signed-by", help="Who signs the release, recorded; may be repeated.")]
+Resume = Annotated[
+    str | None,
+    typer.Option("--resume", help="Go on with what was interrupted after its charge, by the release id of the charge."),
+]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes to use; short for --engine processes:N.")]
 EngineWord = Annotated[
     str | None,

@@ -18,6 +18,7 @@ from murmurate.cli.choices import (
     LedgerUrl,
     Override,
     People,
+    Resume,
     Settings,
     SignedBy,
     SpaceSpec,
@@ -92,6 +93,7 @@ def release(
     yes: Yes = False,
     confirm: Confirm = None,
     signed_by: SignedBy = None,
+    resume: Resume = None,
     workers: Workers = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show every default, the promise and the price; spend nothing.")
@@ -106,7 +108,7 @@ def release(
         asked = Asked(yes, confirm)
 
         def releasing(prepared: Prepared) -> Callable[..., tuple[Release, str]]:
-            return partial(prepared.release, override_overlap=override_overlap, signed=signed_by or ())
+            return partial(prepared.release, override_overlap=override_overlap, resume=resume, signed=signed_by or ())
 
         _make(recipe, workers, json, asked, releasing)
 
@@ -116,9 +118,7 @@ def fit(
     recipe: Recipe,
     override_overlap: Override = False,
     signed_by: SignedBy = None,
-    resume: Annotated[
-        str | None, typer.Option("--resume", help="Go on with an interrupted fit, by the release id of its charge.")
-    ] = None,
+    resume: Resume = None,
     yes: Yes = False,
     confirm: Confirm = None,
     workers: Workers = None,

@@ -27,15 +27,14 @@ def fault(error: BaseException) -> int:
     """Print a fault as a sentence and give its exit code."""
     if isinstance(error, typer.Exit):
         return error.exit_code
-    if isinstance(error, typer.Abort):
-        typer.echo("Interrupted.", err=True)
+    if isinstance(error, typer.Abort | KeyboardInterrupt):
+        if not say_charged(error.__cause__ or error):
+            typer.echo("Interrupted: nothing half-made was left behind; what the ledger was charged stays charged.", err=True)
         return 130
     if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error, whichever click typer brings
         error.show()
         return int(error.exit_code)
-    charged = getattr(error, "charged", None)
-    if charged:
-        typer.echo(f"The ledger had been charged when this went wrong; the debit of release {charged} stands.", err=True)
+    charged = say_charged(error)
     if isinstance(error, MurmurateError):
         notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
         typer.echo(f"{_title(error) if not charged else 'What went wrong:'}\n{error}{notes}", err=True)
@@ -51,6 +50,17 @@ def fault(error: BaseException) -> int:
         err=True,
     )
     return 1
+
+
+def say_charged(error: BaseException) -> bool:
+    """Say what stays spent after an error, and how to go on under the same charge; return whether anything was charged."""
+    release_id = getattr(error, "charged", None)
+    if release_id is None:
+        return False
+    typer.echo(f"The ledger had been charged when this went wrong; the debit of release {release_id} stands.", err=True)
+    if getattr(error, "resumable", False):
+        typer.echo(f"The same command with --resume {release_id} goes on under that charge.", err=True)
+    return True
 
 
 def _where(error: BaseException) -> str:

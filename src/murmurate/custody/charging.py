@@ -32,7 +32,7 @@ def charged(
 ) -> Iterator[Internal]:
     """Charge, then give the block the internal folder of the release; an error in the block says that the charge stands.
 
-    `facts` are recorded beside the parameters. `resume` is the release id of an interrupted fit, which is not charged again.
+    `facts` are recorded beside the parameters. `resume` is the id of an interrupted run, which is not charged again.
     `release_id` is the id of a new release, by default a random one; the ledger takes no id twice.
     `signed` names who signed it.
     """
@@ -65,8 +65,9 @@ def charged(
             raise
     try:
         yield internal
-    except Exception as error:
-        setattr(error, "charged", internal.release_id)  # noqa: B010  also on errors of other makers, such as a full disk
+    except BaseException as error:  # also errors of other makers, such as a full disk, and an interruption by hand
+        error.charged = internal.release_id  # type: ignore[attr-defined]
+        error.resumable = internal.has_unfinished  # type: ignore[attr-defined]
         raise
 
 
@@ -81,7 +82,7 @@ def _is_charged(ledger: Ledger, release_id: str) -> bool:
 def _check_resumable(
     mechanism: Mechanism, identity: Identity, ledger: Ledger, parameters: dict[str, object], internal: Internal, *, seeded: bool
 ) -> None:
-    """Refuse to go on with anything but a charged, unfinished fit of the same file and settings that kept what it drew."""
+    """Refuse to go on with anything but a charged, unfinished run of the same file and settings that kept what it drew."""
     release_id = internal.release_id
     debit = ledger.debit(release_id)
     compared = {
@@ -95,12 +96,12 @@ def _check_resumable(
     if other:
         raise InputError(
             f"release {release_id} was charged for something else: {', '.join(other)} differ.",
-            "Give the same file and settings to go on, or leave out `resume` for a new fit and a new charge.",
+            "Give the same file and settings to go on, or leave out `resume` for a new run and a new charge.",
         )
     if debit.manifest_hash is not None:
         raise InputError(f"release {release_id} is finished; there is nothing to go on with.")
     if not internal.has_unfinished:
         raise InputError(
             f"nothing is kept of release {release_id}, so what it had drawn is not known and would be drawn again.",
-            "Leave out `resume` for a new fit and a new charge.",
+            "Leave out `resume` for a new run and a new charge.",
         )

@@ -64,6 +64,7 @@ def release(
     workers: int = 1,
     engine: str | Engine | None = None,
     release_id: str | None = None,
+    resume: str | None = None,
     signed: Sequence[str] = (),
 ) -> Release:
     """Charge the ledger, run the mechanism on bounded private trips, and write the release folder.
@@ -78,6 +79,7 @@ def release(
     and demos only. `workers` is a number of processes; `engine` is an engine or its word instead, such as "dask-local:2"
     (docs/scale.md).
     `release_id` is random unless it is given; the ledger charges no id twice, so an order that is repeated is charged once.
+    `resume` is the id of an interrupted release whose noisy counts are kept beside the ledger: it goes on under its charge.
     `signed` names who signed the release; a limit may ask for two people.
     """
     folder = _folder(out)
@@ -97,12 +99,16 @@ def release(
             override_overlap=override_overlap,
             accept_no_guarantee=accept_no_guarantee,
             seeded=rng.seeded,
+            resume=resume,
             release_id=release_id,
             signed=signed,
         ) as internal,
         running,
     ):
-        payload = read_privately(mechanism, guarantee, private, rng, running, work_in=ledger.work_folder)
+        resumed, work_in = resume is not None, ledger.work_folder
+        payload = read_privately(
+            mechanism, guarantee, private, rng, running, internal=internal, work_in=work_in, resumed=resumed
+        )
         if isinstance(payload, Payload):
             payload.write(temporary)
         else:
@@ -122,7 +128,9 @@ def release(
                 pairing.close()
         kind = getattr(payload, "kind", "trips")
         manifest = _sealed(temporary, mechanism, private, ledger, internal, kind=kind, seeded=rng.seeded, **facts, **made)
-    return _finished(ledger, folder, manifest, mechanism)
+    written = _finished(ledger, folder, manifest, mechanism)
+    internal.forget_unfinished()
+    return written
 
 
 def fit(

@@ -20,8 +20,8 @@ PAIRING = "pairing.parquet"
 """File that says which original each released trip came from."""
 SOURCE = "source.json"
 """File that holds the fingerprint of the private file, and how it was read and cleaned."""
-UNFINISHED = "unfinished_fit"
-"""Folder of what an interrupted fit has drawn."""
+UNFINISHED = "unfinished"
+"""Folder of what an interrupted run has drawn."""
 
 
 class Private(Protocol):
@@ -88,16 +88,16 @@ class Internal:
         return there
 
     def unfinished(self) -> Path:
-        """Return where a long fit keeps how far it got, so that it can go on under the same charge."""
+        """Return where a run keeps how far it got, so that it can go on under the same charge."""
         return self.make() / UNFINISHED
 
     @property
     def has_unfinished(self) -> bool:
-        """Whether anything is kept of a fit that did not end."""
+        """Whether anything is kept of a run that did not end."""
         return (self.folder / UNFINISHED).is_dir()
 
     def forget_unfinished(self) -> None:
-        """Delete what a fit kept, once the model is written."""
+        """Delete what a run kept, once it is written."""
         shutil.rmtree(self.folder / UNFINISHED, ignore_errors=True)
 
 

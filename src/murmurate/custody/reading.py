@@ -45,11 +45,19 @@ def read_privately(
     rng: noise.Randomness,
     running: engine.Engine,
     *,
+    internal: Internal | None = None,
     work_in: Path | None = None,
+    resumed: bool = False,
 ) -> Trips | Payload | Iterator[Trips]:
-    """Run a mechanism on private trips; return what leaves: trips, parts of trips, or another payload."""
+    """Run a mechanism on private trips; return what leaves: trips, parts of trips, or another payload.
+
+    A rehearsal has no `internal` folder and keeps nothing.
+    """
     if is_measured(mechanism):
-        model = fitted(mechanism, private, rng, engine=running, work_in=work_in)
+        if internal is None:
+            model = fitted(mechanism, private, rng, engine=running)
+        else:
+            model = measured_model(mechanism, private, rng, internal, running, work_in=work_in, resumed=resumed)
         if isinstance(model, Payload):
             return model
         n_trips = mechanism.n_out or max(1, round(model.n))  # as many as a noisy count found, where no number is set
@@ -66,7 +74,7 @@ def measured_model(  # noqa: PLR0917
     rng: noise.Randomness,
     internal: Internal,
     running: engine.Engine,
-    work_in: Path,
+    work_in: Path | None,
     resumed: bool,
 ) -> Any:
     """Fit a measured mechanism; noisy counts are kept as they are drawn, and a resumed fit begins with those it has."""
@@ -74,6 +82,7 @@ def measured_model(  # noqa: PLR0917
         key, answers = load_answers(internal.unfinished()) if resumed else (new_key(rng), {})
         asking = Asking(mechanism, private, rng, engine=running, key=key, answers=answers, work_in=work_in)
         asking.on_answers = partial(save_answers, internal.unfinished(), key)
+        asking.on_answers(answers)  # before the first draw, so that a run killed at any point can go on
         return asking.run()
 
 

@@ -51,12 +51,13 @@ class Prepared:
         override_overlap: bool = False,
         confirmed: str | None = None,
         release_id: str | None = None,
+        resume: str | None = None,
         signed: Sequence[str] = (),
     ) -> tuple[Release, str]:
         """Charge and write the release; return it with the name of the population that was charged."""
         options = self._options(ledger, ask, override_overlap) | {"confirmed": confirmed}
         link, keep_ids = link_word(self.recipe.link), self.recipe.keep_ids
-        options |= {"link": link, "keep_ids": keep_ids, "release_id": release_id, "signed": signed}
+        options |= {"link": link, "keep_ids": keep_ids, "release_id": release_id, "resume": resume, "signed": signed}
         return door.release(self.mechanism, self.private, **options), options["population"]
 
     def fit(

@@ -116,7 +116,7 @@ def new_folder(out: Path) -> Iterator[Path]:
         _settle(out.parent)
     except OSError as error:
         raised = OutputError(_why(out, error))
-        raised.charged = getattr(error, "charged", None)
+        raised.charged, raised.resumable = getattr(error, "charged", None), getattr(error, "resumable", False)
         raise raised from error
     finally:
         if temporary is not None:
