@@ -35,7 +35,8 @@ class Identity:
     """Identifies a file: a fingerprint of its content, and the people in it (for the overlap check)."""
 
     fingerprint: str
-    uids: tuple[str, ...]
+    uids: Collection[str]
+    """Each once; those of a large file are read again from its parts by whoever goes over them."""
     made_with: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """Options it was read with (`read`) and settings it was cleaned with (`clean`), so that judging reads it the same way."""
 

@@ -12,7 +12,8 @@ import polars as pl
 from murmurate.core.work import WorkFolder, state_folder
 from murmurate.errors import OutputError
 from murmurate.ingest.packed import Blocks, Packed
-from murmurate.ingest.runs import Runs
+from murmurate.ingest.people import Hashes, hash_names
+from murmurate.ingest.runs import Runs, starts_of
 
 
 class PartsFolder:
@@ -33,8 +34,8 @@ class PartsFolder:
 
     def forget(self, name: str) -> None:
         """Delete what was kept under a name."""
-        (self.path / f"{name}.points").unlink(missing_ok=True)
-        (self.path / f"{name}.runs").unlink(missing_ok=True)
+        for kind in ("points", "runs"):
+            (self.path / f"{name}.{kind}").unlink(missing_ok=True)
 
 
 def write_runs(folder: Path, name: str, packed: Packed) -> None:
@@ -51,6 +52,32 @@ def read_runs(folder: Path, name: str) -> Runs:
         points = pl.read_ipc(folder / f"{name}.points")
         names = pl.read_ipc(folder / f"{name}.runs")
     return Packed.from_frames(names, points).runs()
+
+
+def read_people(folder: Path, name: str) -> pl.Series:
+    """Read the names of the people of settled runs that were written, each once."""
+    with _disk_errors(folder):
+        return people_of(pl.read_ipc(folder / f"{name}.runs", columns=["uid"])["uid"])
+
+
+def people_of(uid: pl.Series) -> pl.Series:
+    """Return the people of settled runs, each once, from the name of each run."""
+    return uid.filter(pl.Series(starts_of(uid)))
+
+
+def write_hashes(folder: Path, name: str, uid: pl.Series) -> int:
+    """Write a hash of each person of settled runs, where `read_hashes` finds them; return how many people there are."""
+    hashes = hash_names(people_of(uid))
+    with _disk_errors(folder):
+        hashes.tofile(folder / f"{name}.people")
+    return len(hashes)
+
+
+def read_hashes(folder: Path, name: str) -> Hashes:
+    """Return the hashes in a file without reading those that nobody looks at."""
+    path = folder / f"{name}.people"
+    with _disk_errors(folder):
+        return np.memmap(path, np.uint64, "r") if path.stat().st_size else np.empty(0, np.uint64)
 
 
 class Buckets:

@@ -14,6 +14,7 @@ from murmurate.core.parameters import closest, positive, whole
 from murmurate.core.trips import Identity, Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.ingest.clean import drop_fast
+from murmurate.ingest.people import PeopleInParts
 from murmurate.ingest.pipeline import Removed, Step, pipeline
 from murmurate.ingest.segment import drop_single_visits, occupied_runs, split_gaps, split_stays
 from murmurate.ingest.stream import Part, Partitions
@@ -172,5 +173,7 @@ def described(identity: Identity, read: Mapping[str, Any], clean: Mapping[str, A
         return replace(identity, made_with=made_with)
     if not people.strip() or not people.isprintable():
         raise ParameterError(f"--people names the numbering of the people in this file, such as taxi-2024; got {people!r}.")
-    named = tuple(f"{people}/{uid}" for uid in identity.uids)
+    uids = identity.uids
+    prefix = f"{people}/"
+    named = uids.within(prefix) if isinstance(uids, PeopleInParts) else tuple(prefix + uid for uid in uids)
     return replace(identity, uids=named, made_with={**made_with, "people": people})

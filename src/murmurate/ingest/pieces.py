@@ -17,7 +17,7 @@ import polars as pl
 
 from murmurate.engine import Engine
 from murmurate.errors import MurmurateError
-from murmurate.ingest.buckets import write_runs
+from murmurate.ingest.buckets import write_hashes, write_runs
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.faults import Faults
 from murmurate.ingest.files import SourceFile
@@ -48,10 +48,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Written:
-    """A part in a private file: its name there, its people and its columns."""
+    """A part in a private file: its name there, how many people are in it, and its columns."""
 
     name: str
-    people: list[str]
+    n_people: int
     columns: list[str]
 
 
@@ -195,13 +195,7 @@ def _written(runs: Runs, folder: Path, report: ReadReport) -> Written:
     settled = settle(runs, report, Faults(), strict=False, files=[])
     name = f"part-{secrets.token_hex(8)}"  # of its own: a piece may be read again by another worker
     write_runs(folder, name, Packed.of(settled, Blocks()))
-    return Written(name, people_of(settled), settled.points.columns)
-
-
-def people_of(runs: Runs) -> list[str]:
-    """Return the people of settled runs."""
-    people: list[str] = runs.uid.filter(pl.Series(starts_of(runs.uid))).cast(pl.String).to_list()
-    return people
+    return Written(name, write_hashes(folder, name, settled.uid), settled.points.columns)
 
 
 def add_counts(report: ReadReport, other: ReadReport) -> None:

@@ -23,14 +23,15 @@ from murmurate.core.space import Space
 from murmurate.core.trips import ORDER, Identity, Trips, contents
 from murmurate.engine import Engine
 from murmurate.errors import InputError
-from murmurate.ingest.buckets import Buckets, PartsFolder, read_runs
+from murmurate.ingest.buckets import Buckets, PartsFolder, people_of, read_hashes, read_people, read_runs, write_hashes
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.faults import Faults, guarded
 from murmurate.ingest.files import SourceFile, fingerprint, refuse_changed
 from murmurate.ingest.formats import parquet
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.packed import Blocks, Packed
-from murmurate.ingest.pieces import OutOfOrder, Written, add_counts, people_of, pieces_of, settled_pieces
+from murmurate.ingest.people import Hashes, PeopleInParts, anyone_twice, hash_names
+from murmurate.ingest.pieces import OutOfOrder, Written, add_counts, pieces_of, settled_pieces
 from murmurate.ingest.read import find_files, is_path, parse_space, points
 from murmurate.ingest.runs import Runs, settle, starts_of
 
@@ -38,6 +39,9 @@ POINTS_PER_PARTITION = 1_000_000
 """Points of a part, about; a part holds whole people. Set by hand."""
 HOLD_POINTS = 24_000_000
 """Points that wait in memory: about 0.3 GB, 0.6 GB where places are finer than microdegrees. Beyond that they lie in files."""
+WATCHED_PEOPLE = 1 << 20
+"""Hashes of people that are watched while a file is read, the smallest ones, so that rows in another order are found early. All
+people are compared when it is read. Set by hand: 8 MB."""
 _BYTES_A_ROW = {"text": 40, "gpx": 100, "geojson": 150, "json": 100}
 """Typical bytes of a row by kind of file, for estimating the number of buckets. Set by hand."""
 _STREAM_BYTES, _STREAM_ROWS = 64 * 2**20, 4_000_000
@@ -48,7 +52,7 @@ class Partitions:
     """Parts of whole people, which can be read any number of times; no person is in two parts."""
 
     def __init__(self, found: _Found, *, fingerprint: str, space: Space | None, time_zone: str, report: ReadReport) -> None:
-        self.identity = Identity(fingerprint, tuple(found.people))
+        self.identity = Identity(fingerprint, found.people())
         self.columns = found.columns
         self.space = space
         self.time_zone = time_zone
@@ -170,7 +174,7 @@ class _Found:
     """Collects the result of the first pass."""
 
     def __init__(self, hold_points: int, work_dir: str | Path | None) -> None:
-        self.people: list[str] = []
+        self.n_people = 0
         self.columns: list[str] = []
         self.held: list[Packed] | None = []
         self.folder: PartsFolder | None = None
@@ -191,17 +195,43 @@ class _Found:
                 self.folder = self.folder or PartsFolder(self._work_dir)
                 self.names.append(f"part-{len(self.names)}")
                 self.folder.write(self.names[-1], waiting)
+                write_hashes(self.folder.path, self.names[-1], waiting.uid)
             self.held, self._blocks = None, Blocks()  # what is in files needs no memory
 
     def meet(self, part: Written) -> None:
-        """Note the people and the columns of a part, and its name where it was written."""
-        self.people += part.people
+        """Note the number of people and the columns of a part, and its name where it was written."""
+        self.n_people += part.n_people
         have = {"uid", "tid", *part.columns}
         self.columns = [name for name in ORDER if name in have]
         self.columns += [name for name in part.columns if name not in ORDER and not name.startswith("\0")]
         if part.name:
             self.held = None
             self.names.append(part.name)
+
+    def people(self) -> PeopleInParts:
+        """Return the names of the people, which stay where their parts are."""
+        if self.held is not None:
+            return PeopleInParts([partial(people_of, packed.uid) for packed in self.held], self.n_people)
+        return PeopleInParts([partial(read_people, self._path, name) for name in self.names], self.n_people)
+
+    def anyone_twice(self, engine: Engine | None = None) -> bool:
+        """Return whether a person is in two parts."""
+        parts: list[Callable[[], Hashes]]
+        if self.held is not None:
+            parts = [partial(_hashes_of, packed.uid) for packed in self.held]
+        else:
+            parts = [partial(read_hashes, self._path, name) for name in self.names]
+        return anyone_twice(parts, self.n_people, engine)
+
+    @property
+    def _path(self) -> Path:
+        if self.folder is None:
+            raise InputError("these partitions were closed.")
+        return self.folder.path
+
+
+def _hashes_of(uid: pl.Series) -> Hashes:
+    return hash_names(people_of(uid))
 
 
 class _NotGrouped(Exception):
@@ -230,7 +260,7 @@ class _Reading:
         except OutOfOrder:
             folder.close()
             return None
-        if len(set(found.people)) < len(found.people):
+        if found.anyone_twice(engine):
             folder.close()
             return None
         add_counts(report, counted)
@@ -239,7 +269,12 @@ class _Reading:
     def first_pass(self, faults: Faults, report: ReadReport, hold_points: int, work_dir: str | Path | None) -> _Found | None:
         fresh = replace(report)
         try:
-            return self._kept(self._groups(faults, report), faults, report, _Found(hold_points, work_dir))
+            found = self._kept(self._groups(faults, report), faults, report, _Found(hold_points, work_dir))
+            if found is not None and found.anyone_twice():
+                if found.folder is not None:
+                    found.folder.close()
+                raise _NotGrouped
+            return found
         except _NotGrouped:
             report.__dict__.update(replace(fresh, rows_left_out={}, columns={}, columns_left_out=[]).__dict__)
             faults.clear()
@@ -260,7 +295,7 @@ class _Reading:
     def _kept(self, parts: Iterable[Runs], faults: Faults, report: ReadReport, found: _Found) -> _Found | None:
         for part in parts:
             settled = settle(part, report, faults, strict=self.options.strict, files=self.names)
-            found.meet(Written("", people_of(settled), settled.points.columns))
+            found.meet(Written("", int(starts_of(settled.uid).sum()), settled.points.columns))
             found.take(self._split(settled))
         return None if faults else found
 
@@ -268,7 +303,7 @@ class _Reading:
         """Yield runs of whole people of about the target size, in the order of the file."""
         pending: list[Runs] = []
         size = 0
-        closed: set[Any] = set()
+        closed = np.empty(0, np.uint64)
         last: Any = None
         for frame in self._points(faults, report):
             if faults:
@@ -278,10 +313,10 @@ class _Reading:
             begins = starts_of(runs.uid)
             begins[0] = last is None or runs.uid[0] != last
             at = np.flatnonzero(begins)
-            names = runs.uid.gather(at).to_list()
-            if len(set(names)) < len(names) or not closed.isdisjoint(names):
+            closed = np.sort(np.concatenate([closed, hash_names(runs.uid.gather(at))]))
+            if (closed[1:] == closed[:-1]).any():
                 raise _NotGrouped
-            closed.update(names)
+            closed = closed[:WATCHED_PEOPLE]
             last = runs.uid[-1]
             boundary = int(at[-1]) if len(at) else 0
             size += runs.n_points
