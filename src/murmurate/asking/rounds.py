@@ -36,6 +36,10 @@ PART_POINTS = 1_000_000
 HELD_POINTS = 4_000_000
 """Up to this many points, what `prepare` made is kept in memory between rounds; beyond that in private files."""
 
+COMPARED_PEOPLE = 1 << 22
+"""People who are compared in every round, those with the smallest hashes where there are more (34 MB). All people of a file are
+compared when it is read; this finds parts that were mixed up since."""
+
 TWO_PARTS = "a person's trips came in two parts, so the bounds on one person could not be kept."
 """Why parts are refused that do not hold whole people."""
 
@@ -175,13 +179,18 @@ def facts_of(private: Any) -> Facts:
 
 def whole_people(parts: Iterable[Trips]) -> Iterator[Trips]:
     """Yield the parts, and refuse a person who comes in two of them: each would be bounded on its own."""
-    seen: set[str] = set()
+    seen = np.empty(0, np.uint64)
     for part in parts:
-        people = set(part.user_ids.cast(pl.String).to_list())
-        if not seen.isdisjoint(people):
-            raise GuaranteeRefused(TWO_PARTS)
-        seen |= people
+        seen = _compared([seen, part.user_ids.cast(pl.String).hash(seed=0).to_numpy()])
         yield part
+
+
+def _compared(people: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """Return the hashes of the people of several parts; refuse one who is in two of them."""
+    together = np.sort(np.concatenate(people))
+    if (together[1:] == together[:-1]).any():
+        raise GuaranteeRefused(TWO_PARTS)
+    return together[:COMPARED_PEOPLE]
 
 
 @dataclass(frozen=True)
@@ -233,9 +242,7 @@ Found = tuple[dict[str, Sums], NDArray[np.uint64]]
 
 def _added(n_bins: Mapping[str, int], found: Sequence[Found]) -> Found:
     """Add what was found in several parts; refuse a person who is in two of them."""
-    people = np.sort(np.concatenate([here for _, here in found]))
-    if (people[1:] == people[:-1]).any():
-        raise GuaranteeRefused(TWO_PARTS)
+    people = _compared([here for _, here in found])
     return {name: add([sums[name] for sums, _ in found], bins) for name, bins in n_bins.items()}, people
 
 

@@ -1,10 +1,11 @@
-"""The people of parts, whose number the process that reads need not hold: their names one by one, and whether one comes twice."""
+"""Go over the people of parts without holding them: their names one by one, and whether one comes twice."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -55,7 +56,7 @@ def anyone_twice(parts: Sequence[Callable[[], Hashes]], n_people: int, engine: E
     """
     n_ranges = max(1, -(-n_people // CHECKED_AT_ONCE))
     edges = [(k << 64) // n_ranges for k in range(n_ranges + 1)]
-    ranges = list(zip(edges[:-1], edges[1:], strict=True))
+    ranges = list(pairwise(edges))
     return any((engine or Serial()).map(partial(_twice_in, list(parts)), ranges))
 
 

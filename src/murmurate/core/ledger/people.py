@@ -1,7 +1,7 @@
 """Hash the people of a file under a key, and compare sets of them.
 
 Up to `EXACT_PEOPLE` people are kept whole. Of more, the smallest hashes are kept: a uniform sample of so many people, which
-can be merged with others. Whatever is estimated from a sample errs towards people being the same, so that no budget is spent twice.
+can be merged with others. What is estimated from a sample errs towards people being the same: no budget is spent twice.
 """
 
 from __future__ import annotations
@@ -25,21 +25,25 @@ OVERLAP = 0.2
 
 
 EXACT_PEOPLE = 1 << 22
-"""Most people whose hashes are all kept (34 MB); a set of so many hashes is a sample of a larger one. Set by hand: below it nothing
-is estimated, and a sample of this size knows a share to within 0.3 percentage points."""
+"""Most people whose hashes are all kept (34 MB); a set of so many is a sample of a larger one. Set by hand: below it nothing is
+estimated, and a sample of this size knows a share to within 0.3 percentage points."""
 MISSED = 1e-6
 """Probability that a share that was estimated from a sample is larger than said."""
 HASHED_AT_ONCE = 1 << 17
 """People that are hashed before they are merged with those before them."""
 
 
-@lru_cache(maxsize=1)  # one release asks for the same people several times
 def hash_people(uids: Collection[str], key: bytes) -> Hashes:
     """Return the HMAC-SHA256 of each uid under the ledger's own key, cut to 64 bits, sorted, each once.
 
     Spellings of one name that differ by accident (` 7`, `007`, `7.0`) are hashed alike. Of more than `EXACT_PEOPLE` people the
     smallest hashes are returned.
     """
+    return _hashed(uids, key)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=1)  # one release asks for the same people several times
+def _hashed(uids: Collection[str], key: bytes) -> Hashes:
     hashes, rest = np.empty(0, np.uint64), iter(uids)
     while some := list(islice(rest, HASHED_AT_ONCE)):
         digests = b"".join(hmac.digest(key, one_spelling(uid).encode(), "sha256")[:8] for uid in some)
