@@ -11,7 +11,7 @@ from murmurate.core.ledger import Ledger
 from murmurate.studio.drafts import Drafts
 
 from .conftest import start
-from .walking import Person, debits
+from .walking import Person, debits, violations
 
 pytestmark = pytest.mark.browser
 
@@ -88,9 +88,30 @@ def test_a_killed_child_is_told_apart_by_the_ledger(studio, person, town_csv):
     person.page.wait_for_selector("main:has-text('The charge stands.')")
     assert len(of(studio, draft)) == 1
     assert not (draft.folder / "work").exists() and not list(draft.folder.glob(".release-*")), "swept before it is told"
+    assert violations(person.page) == []
+    person.page.click("text=Go on under this charge")
+    person.page.wait_for_selector("#charge:has-text('Charged.')")
+    assert violations(person.page) == []
+    person.page.click("form[action$='/cancel'] button")
+    person.page.wait_for_selector("main:has-text('The charge stands.')")
+    assert len(of(studio, draft)) == 1, "going on costs nothing"
     person.page.click("text=New draft with the same settings")
     person.page.wait_for_selector(".dial")
     assert person.draft != draft.id
+
+
+def test_data_that_look_unfit_are_asked_about_before_the_charge(studio, person, town_csv):
+    draft = ordered(studio, person, town_csv, space="grid:60.2,24.9,60.204,24.904:100", n_out=10)
+    person.sign()
+    person.page.wait_for_selector("main:has-text('Nothing was spent.')")
+    asked = person.page.text_content(".fault")
+    assert "touch the space" in asked and "Mend this, or sign again" in asked and of(studio, draft) == []
+    person.page.click("text=Back to check and sign")
+    assert person.page.input_value("#who") == "Ann", "nothing typed is lost"
+    person.page.check("[name=unfit]")
+    person.sign()
+    person.page.wait_for_selector(".boxes, .fault")  # noise may leave nothing to release; the debit stands either way
+    assert len(of(studio, draft)) == 1, person.page.text_content("main")
 
 
 def test_rehearsals_run_on_the_own_file_and_are_noted(studio, person, town_csv):

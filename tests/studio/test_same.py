@@ -23,7 +23,7 @@ from murmurate.studio.guard import Entrance
 from murmurate.studio.products import first_parameters, products, promise_of
 from murmurate.studio.room import Room
 from murmurate.studio.same import same_elsewhere
-from murmurate.studio.screens.sign import _order
+from murmurate.studio.screens.sign import release_order
 
 DIFFERS = ("release_id", "created", "at", "files", "made")
 """What may differ between two manifests of one recipe: time, ids and hashes."""
@@ -72,7 +72,7 @@ def test_one_recipe_one_manifest(room, city, tmp_path, name):
         draft = room.drafts.change(draft, limit=None)
     elif promise_of(name, draft.parameters).kind == "geoind":
         draft = room.drafts.change(draft, limit="1000")
-    tasks.release(_order(room, draft, override=False), lambda **_: None)
+    tasks.release(release_order(room, draft, unfit=True), lambda **_: None)
     by_studio = json.loads((draft.release_folder / "manifest.json").read_text())
     assert by_studio["release_id"] == draft.id and room.is_charged(draft)
 
@@ -114,7 +114,7 @@ def test_one_refusal_one_sentence(room, city, tmp_path, change):
 def test_over_the_limit_in_the_same_words(room, city, tmp_path):
     draft = room.drafts.change(draft_of(room, city, "flock"), limit="1")
     with pytest.raises(MurmurateError) as in_studio:
-        tasks.release(_order(room, draft, override=False), lambda **_: None)
+        tasks.release(release_order(room, draft, unfit=True), lambda **_: None)
     told = CliRunner().invoke(
         app, ["release", str(draft.folder / "recipe.toml"), "--ledger", str(tmp_path / "cli.db"), *AS_SIGNED]
     )
@@ -124,7 +124,7 @@ def test_over_the_limit_in_the_same_words(room, city, tmp_path):
 
 def test_a_repeated_order_is_charged_once_and_keeps_what_the_first_kept(room, city):
     draft = room.drafts.change(draft_of(room, city, "geoind"), limit="1000")
-    order = _order(room, draft, override=False)
+    order = release_order(room, draft, unfit=True)
     tasks.release(order, lambda **_: None)
     kept = sorted(path.name for path in (room.ledger.internal_folder / draft.id).iterdir())
     again = {**order, "recipe": {**order["recipe"], "out": str(draft.folder / "second")}}
@@ -132,6 +132,33 @@ def test_a_repeated_order_is_charged_once_and_keeps_what_the_first_kept(room, ci
         tasks.release(again, lambda **_: None)
     assert sorted(path.name for path in (room.ledger.internal_folder / draft.id).iterdir()) == kept
     assert len([entry for entry in room.ledger.history() if entry.what == "debit"]) == 1
+
+
+def test_a_release_that_stopped_after_its_charge_goes_on_under_it(room, city, monkeypatch):
+    draft = draft_of(room, city, "flock")
+
+    def full(*_args, **_options):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(MurmurateError):
+        patch.setattr("murmurate.custody.door.write_trips", full)
+        tasks.release(release_order(room, draft, unfit=True), lambda **_: None)
+    assert room.is_charged(draft) and not draft.release_folder.exists()
+    tasks.release(release_order(room, draft, unfit=True, resume=True), lambda **_: None)
+    assert json.loads((draft.release_folder / "manifest.json").read_text())["release_id"] == draft.id
+    assert len([entry for entry in room.ledger.history() if entry.what == "debit"]) == 1
+
+
+def test_a_judged_release_has_a_sign_off_pack(room, city):
+    draft = room.drafts.change(draft_of(room, city, "flock"), signed={"who": "Ann", "why": "planning", "second": "Bo"})
+    tasks.release(release_order(room, draft, unfit=True), lambda **_: None)
+    space = draft.parameters["space"]
+    order = room.order(draft, task="judgement", release=str(draft.release_folder), space=space)
+    tasks.judge(order, lambda **_: None)
+    pack = room.ledger.internal_folder / draft.id / "dossier"
+    internal = json.loads((pack / "internal" / "dossier.json").read_text())["internal"]
+    assert [one["who"] for one in internal["approvals"]] == ["Ann", "Bo"] and internal["attacks"]
+    assert "Ann" not in (pack / "public" / "dossier.json").read_text()
 
 
 def test_a_draft_is_its_recipe(room, city):

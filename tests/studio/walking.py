@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from axe_playwright_python.sync_playwright import Axe
+
 from murmurate.core.ledger import Ledger
 
-PATIENCE_MS = 60_000
+PATIENCE_MS = 240_000
 
 
 class Person:
@@ -65,6 +67,12 @@ class Person:
 
     def close(self):
         self.context.close()
+
+
+def violations(page) -> list:
+    """Everything that axe finds on a page."""
+    found = Axe().run(page).response["violations"]
+    return [(item["id"], [node["html"][:120] for node in item["nodes"][:3]]) for item in found]
 
 
 def debits(studio) -> list:

@@ -39,16 +39,14 @@ class Asked:
 
     def about_findings(self, found: Sequence[Finding]) -> None:
         """Show what was found before the charge, and go on only where somebody says so."""
+        from murmurate.custody.looking import told
+
         if not found:
             return
-        lines = [f"- {finding.words}.\n  {finding.remedy}" for finding in found]
-        if self.yes:
-            typer.echo("\n".join(["Before the charge (private, published nowhere):", *lines]), err=True)
-            return
-        if not sys.stdin.isatty():
-            raise InputError("\n".join(lines), "Mend this, or say --yes to go on as it is. Nothing was charged.")
-        typer.echo("\n".join(["Before the charge (private, published nowhere):", *lines]), err=True)
-        if not typer.confirm("Go on and spend the budget all the same?"):
+        if not self.yes and not sys.stdin.isatty():
+            raise InputError(told(found), "Mend this, or say --yes to go on as it is. Nothing was charged.")
+        typer.echo(f"Before the charge (private, published nowhere):\n{told(found)}", err=True)
+        if not self.yes and not typer.confirm("Go on and spend the budget all the same?"):
             raise typer.Exit(2)
 
     def about_weakness(self, weakness: str | None) -> str | None:

@@ -156,6 +156,11 @@ def refuse_fatal(found: Iterable[Finding]) -> None:
         raise InputError("; ".join(finding.words for finding in fatal) + ".", fatal[0].remedy)
 
 
+def told(found: Iterable[Finding]) -> str:
+    """Write findings as every front end shows them, with what would mend each."""
+    return "\n".join(f"- {finding.words}.\n  {finding.remedy}" for finding in found)
+
+
 def weakness(mechanism: Any, private: Private) -> str | None:
     """Say why a promise hardly protects anybody, if it does not: a total that means nothing, or times that stay exact."""
     guarantee = mechanism.guarantee()

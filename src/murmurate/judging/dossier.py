@@ -23,6 +23,7 @@ from murmurate.core.score import Score
 from murmurate.core.trips import Trips
 from murmurate.judging.checking import verify
 from murmurate.judging.review import attack
+from murmurate.judging.scoring import Evaluation
 from murmurate.releases import kind_of
 from murmurate.releases.folder import Release, open_release
 from murmurate.releases.manifest import FILE, Manifest, hash_file
@@ -71,21 +72,26 @@ def gather(
     *,
     ledger: Ledger | None = None,
     against: Trips | None = None,
+    attacked: Evaluation | None = None,
     approvals: Sequence[Approval] = (),
     force: bool = False,
 ) -> Dossier:
-    """Gather what is known of a release: verified first, then what the ledger knows, then attacks where `against` is given."""
+    """Gather what is known of a release: verified first, then what the ledger knows, then attacks.
+
+    `attacked` are attacks that were run already; otherwise they run where `against`, the private trips, is given.
+    """
     release = open_release(folder)
     findings = verify(folder)
     public = _public(release, findings)
     internal: dict[str, Any] = {"approvals": [vars(one) for one in approvals], "tests": [], "budget": {}, "history": []}
     if ledger is not None:
         internal |= _budget(release.manifest, ledger)
-    if against is not None:
-        found = attack(release, against, ledger=ledger, force=force)
-        internal["tests"] = _european(found.scores)
-        internal["attacks"] = [score.to_json() for score in found.scores]
-        internal["not_measured"] = dict(found.skipped)
+    if attacked is None and against is not None:
+        attacked = attack(release, against, ledger=ledger, force=force)
+    if attacked is not None:
+        internal["tests"] = _european(attacked.scores)
+        internal["attacks"] = [score.to_json() for score in attacked.scores]
+        internal["not_measured"] = dict(attacked.skipped)
     return Dossier(public, internal)
 
 

@@ -154,6 +154,7 @@ class Room:
         """Return what every child is told, with what this one needs more."""
         who = draft.signed.get("who")
         return {
+            "signed": [draft.signed[name] for name in ("who", "second") if draft.signed.get(name)],
             "draft": draft.id,
             "folder": str(draft.folder),
             "source": draft.source,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,17 @@ from typing import Any
 from murmurate.core.ledger import Ledger
 from murmurate.core.trips import Identity
 from murmurate.custody.limits import refuse_unlimited
+from murmurate.custody.looking import told
 from murmurate.custody.recipes import Recipe
 from murmurate.custody.releasing import prepare
 from murmurate.custody.sources import open_again, open_private
 from murmurate.engine import engine
-from murmurate.errors import UnknownPopulation
+from murmurate.errors import InputError, UnknownPopulation
 from murmurate.ingest.inspect import inspect
 from murmurate.studio.drafts import write_closed
 
+DOSSIER = "dossier"
+"""Folder of the sign-off pack, beside the internal report of a release."""
 Say = Callable[..., None]
 """How a task tells more than its progress."""
 
@@ -77,23 +81,28 @@ def rehearse(order: dict[str, Any], _say: Say) -> None:
     _keep(order, "rehearsals", [*order["earlier"], {"at": order["at"], "board": board}])
 
 
+class LooksUnfit(InputError):
+    """The data look unfit for what is asked of them; a person may go on all the same."""
+
+
 def release(order: dict[str, Any], say: Say) -> None:
     """Charge and release; the id of the draft is the id of the release, so a repeated order is charged once."""
     recipe = Recipe(**order["recipe"])
     with engine(1) as running:
         prepared = prepare(recipe, running)
-        found = prepared.look()  # what would be empty for certain is refused here, before the charge
+        found = prepared.look()
+        if found and not order["unfit"]:
+            raise LooksUnfit(told(found), "Mend this, or sign again and say to go on as it is. Nothing was charged.")
         with _Telling(order["ledger"], who=order["who"], say=say) as ledger:
             made, name = prepared.release(
                 ledger,
                 ask=refuse_unlimited,
                 override_overlap=order["override"],
                 confirmed=prepared.weakness(),  # the signature confirms the weaknesses
-                release_id=order["draft"],
+                **{"resume" if order["resume"] else "release_id": order["draft"]},
                 signed=order["signed"],
             )
-    told = [f"{finding.words}. {finding.remedy}" for finding in found]
-    _keep(order, "made", {"population": name, "manifest": json.loads(made.manifest.text()), "findings": told})
+    _keep(order, "made", {"population": name, "manifest": json.loads(made.manifest.text()), "findings": told(found)})
 
 
 class _Telling(Ledger):
@@ -114,8 +123,10 @@ def judge(order: dict[str, Any], _say: Say) -> None:
     """Score and attack a release beside its originals; internal."""
     from murmurate.custody.internal import Internal
     from murmurate.judging.checking import verify
+    from murmurate.judging.dossier import Approval, gather
     from murmurate.judging.review import review
     from murmurate.releases.manifest import read_manifest
+    from murmurate.report.dossier import write_dossier
     from murmurate.report.page import write_attack_report, write_report
     from murmurate.spaces import parse
 
@@ -130,6 +141,10 @@ def judge(order: dict[str, Any], _say: Say) -> None:
         write_report(folder / "report.html", found, scores, verdict=verdict)
         write_attack_report(folder / "attacks.html", found, attacks)
         write_report(Path(order["folder"]) / "report-public.html", found, scores, public=True)
+        approvals = [Approval(who, at=ledger.debit(order["draft"]).at) for who in order["signed"]]
+        pack = gather(order["release"], ledger=ledger, attacked=attacks, approvals=approvals)
+        shutil.rmtree(folder / DOSSIER, ignore_errors=True)  # of an earlier judgement
+        write_dossier(pack, folder / DOSSIER)
     kept = {"scores": scores.to_json(), "attacks": attacks.to_json(), "checks": checks, "verdict": verdict.to_json()}
     _keep(order, "judgement", kept)
 

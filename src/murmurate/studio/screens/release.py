@@ -22,10 +22,14 @@ from murmurate.studio.drafts import Draft
 from murmurate.studio.room import NotThere, Room, go
 from murmurate.studio.same import same_elsewhere
 from murmurate.studio.screens.start import receive
+from murmurate.studio.tasks import DOSSIER
 from murmurate.studio.uploads import suffix_of
 
 INTERNAL = ("report.html", "attacks.html", "pairing.parquet")
 """Files of a release that stay beside the ledger and can be looked at, by their fixed names."""
+
+EDITIONS = ("public", "internal")
+"""Editions of the sign-off pack."""
 
 
 def routes(room: Room) -> list[Route]:
@@ -40,9 +44,15 @@ def routes(room: Room) -> list[Route]:
         if not draft.release_folder.is_dir():
             raise NotThere
         open_release(draft.release_folder)  # nothing leaves that is not what its manifest says
-        name = f"murmurate-{draft.id}.zip"
-        headers = {"content-disposition": f'attachment; filename="{name}"'}
-        return StreamingResponse(_zipped(draft.release_folder), media_type="application/zip", headers=headers)
+        return _as_zip(draft.release_folder, f"murmurate-{draft.id}")
+
+    async def dossier(request: Request) -> Response:
+        draft = room.draft(request)
+        edition = request.path_params["edition"]
+        folder = Internal(room.ledger, draft.id).folder / DOSSIER / edition
+        if edition not in EDITIONS or not folder.is_dir():
+            raise NotThere
+        return _as_zip(folder, f"sign-off-{edition}-{draft.id}")
 
     async def internal(request: Request) -> Response:
         draft = room.draft(request)
@@ -110,6 +120,7 @@ def routes(room: Room) -> list[Route]:
     return [
         Route("/draft/{draft}/release", show),
         Route("/draft/{draft}/package.zip", package),
+        Route("/draft/{draft}/dossier/{edition}", dossier),
         Route("/draft/{draft}/internal/{name}", internal),
         Route("/draft/{draft}/judge", judge_page),
         Route("/draft/{draft}/judge", judge, methods=["POST"]),
@@ -140,12 +151,13 @@ def _page(room: Room, draft: Draft, error: MurmurateError | None = None) -> Resp
             (path.relative_to(draft.release_folder).as_posix(), path.stat().st_size) for path in _files(draft.release_folder)
         ],
         debit=room.ledger.debit(draft.id),
+        dossier=(internal / DOSSIER).is_dir(),
         stays=[name for name in INTERNAL if (internal / name).is_file()],
         job=judging if judging is not None and not judging.over else None,
         failed=room.said(draft, judging.message) if judging is not None and judging.state in ("failed", "cancelled") else "",
         judged=_judged(judged, made.kind.name) if judged else None,
         checks=judged["checks"] if judged else None,
-        findings=(draft.internal("made") or {}).get("findings", []),
+        findings=(draft.internal("made") or {}).get("findings", ""),
         verdict=judged.get("verdict") if judged else None,
         same=same_elsewhere(room, draft),
     )
@@ -170,6 +182,11 @@ def _judged(found: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def _files(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.rglob("*")) if path.is_file()]
+
+
+def _as_zip(folder: Path, name: str) -> Response:
+    headers = {"content-disposition": f'attachment; filename="{name}.zip"'}
+    return StreamingResponse(_zipped(folder), media_type="application/zip", headers=headers)
 
 
 def _zipped(folder: Path) -> Iterator[bytes]:

@@ -9,7 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from murmurate.custody.internal import Internal
 from murmurate.studio.room import NotThere, Room, field, go
+from murmurate.studio.screens.sign import release_order
 from murmurate.studio.tasks import TASKS
 
 
@@ -30,7 +32,15 @@ def routes(room: Room) -> list[Route]:
             job=job,
             words=room.said(draft, job.message),
             debit=room.ledger.debit(draft.id) if room.is_charged(draft) else None,
+            resumable=Internal(room.ledger, draft.id).has_unfinished,
         )
+
+    async def resume(request: Request) -> Response:
+        draft = room.draft(request)
+        if Internal(room.ledger, draft.id).has_unfinished:
+            # what was confirmed before the charge stands
+            room.jobs.start(draft, "release", release_order(room, draft, override=True, unfit=True, resume=True))
+        return go(f"/draft/{draft.id}/run")
 
     async def cancel(request: Request) -> Response:
         draft = room.draft(request)
@@ -59,6 +69,7 @@ def routes(room: Room) -> list[Route]:
 
     return [
         Route("/draft/{draft}/run", show),
+        Route("/draft/{draft}/resume", resume, methods=["POST"]),
         Route("/draft/{draft}/cancel", cancel, methods=["POST"]),
         Route("/draft/{draft}/events/{task}", events),
     ]

@@ -19,6 +19,9 @@ from murmurate.studio.products import built, product
 from murmurate.studio.room import Room, field, go
 from murmurate.studio.same import same_elsewhere
 
+FIELDS = ("who", "why", "second", "understood", "accept", "override", "unfit")
+"""The fields of the form."""
+
 
 def routes(room: Room) -> list[Route]:
     """Return the addresses of this screen."""
@@ -47,7 +50,8 @@ def routes(room: Room) -> list[Route]:
             rehearsals=rehearsals,
             two_people=needs_two(room, draft),
             overlap=job is not None and job.fault == "PopulationOverlap",
-            typed=typed or {"who": "", "why": "", "second": "", "understood": "", "accept": "", "override": ""},
+            unfit=room.said(draft, job.message) if job is not None and job.fault == "LooksUnfit" else "",
+            typed=typed or dict.fromkeys(FIELDS, "") | dict(draft.signed),
             same=same_elsewhere(room, draft),
         )
 
@@ -62,28 +66,29 @@ def routes(room: Room) -> list[Route]:
         job = room.jobs.find(draft, "release")
         if room.is_charged(draft) or (job is not None and not job.over):
             return go(f"/draft/{draft.id}/run")  # a second click, a second tab or a reload: the order stands already
-        typed = {name: field(request, name) for name in ("who", "why", "second", "understood", "accept", "override")}
+        typed = {name: field(request, name) for name in FIELDS}
         try:
             _check(room, draft, typed)
         except MurmurateError as error:
             return page(draft, error, typed)
         signed = {name: typed[name] for name in ("who", "why", "second")}
         draft = room.drafts.change(draft, signed=signed, accept_no_guarantee=bool(typed["accept"]))
-        room.jobs.start(draft, "release", _order(room, draft, override=bool(typed["override"])))
+        order = release_order(room, draft, override=bool(typed["override"]), unfit=bool(typed["unfit"]))
+        room.jobs.start(draft, "release", order)
         return go(f"/draft/{draft.id}/run")
 
     return [Route("/draft/{draft}/sign", show), Route("/draft/{draft}/sign", sign, methods=["POST"])]
 
 
-def _order(room: Room, draft: Draft, *, override: bool) -> dict[str, Any]:
+def release_order(
+    room: Room, draft: Draft, *, override: bool = False, unfit: bool = False, resume: bool = False
+) -> dict[str, Any]:
+    """Return what the child is told that charges and releases.
+
+    `override` and `unfit` are what the person confirmed: people that overlap another population, data that look unfit.
+    """
     recipe = asdict(draft.recipe(room.ledger_url))
-    return room.order(
-        draft,
-        task="release",
-        recipe=recipe,
-        override=override,
-        signed=[draft.signed.get(name, "") for name in ("who", "second") if draft.signed.get(name)],
-    )
+    return room.order(draft, task="release", recipe=recipe, override=override, unfit=unfit, resume=resume)
 
 
 def _check(room: Room, draft: Draft, typed: dict[str, str]) -> None:
