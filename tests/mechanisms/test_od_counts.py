@@ -15,7 +15,7 @@ from murmurate.asking.rounds import fitted
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.od_counts import ODCounts
-from murmurate.mechanisms.od_counts.counting import CountMargins, Weighing
+from murmurate.mechanisms.od_counts.counting import CountTrips, Weighing
 from murmurate.mechanisms.od_counts.publish import apportion
 from murmurate.metrics.zone_flows import Truth
 from murmurate.spaces.grid import Grid
@@ -153,7 +153,7 @@ def test_whole_numbers_keep_totals():
     assert np.abs(found - weights / weights.sum(axis=1, keepdims=True) * totals[:, None]).max() < 1
 
 
-class Twice(CountMargins):
+class Twice(CountTrips):
     """The planted fault: a trip counts where it begins and, once more, where it ends."""
 
     def __call__(self, prepared):
@@ -174,7 +174,7 @@ def test_a_trip_that_counts_twice_is_caught(city, zones, monkeypatch):
     without = everyone.take_trips(np.arange(last))
     honest = ODCounts(epsilon=1.0, space=zones)
     assert 0.5 < sum(spent_share(honest, everyone, without, noise.seeded(1)).values()) <= 1
-    monkeypatch.setattr(mechanism, "CountMargins", Twice)
+    monkeypatch.setattr(mechanism, "CountTrips", Twice)
     assert sum(spent_share(honest, everyone, without, noise.seeded(1)).values()) <= 1  # the clip holds whatever is contributed
     monkeypatch.setattr(clipping, "_clip", lambda unit, bins, weight, limit, squared: (bins, weight, 0))
     assert sum(spent_share(honest, everyone, without, noise.seeded(1)).values()) > 1

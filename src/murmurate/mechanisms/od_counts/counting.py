@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from murmurate.asking import Contributions, Part
-from murmurate.asking.table import STEPS, once
-from murmurate.asking.units import TABLE, count_units
+from murmurate.asking.table import STEPS
 from murmurate.core.space import Floats, Integers, Places
+from murmurate.mechanisms.od_counts.clip import TABLE, count_norms
 from murmurate.spaces.zone_flows import HOURS
 from murmurate.spaces.zone_trips import ZoneTrips
 
@@ -60,18 +60,21 @@ class Weighing:
 
     def weights(self, unit: Integers, trips: ZoneTrips) -> Floats:
         """Return the weight of each trip, that of its unit."""
-        if not self.limit or not len(unit):
+        if not self.limit:
             return np.ones(len(unit))
-        n_units = int(unit.max()) + 1
+        return INSIDE * self.limit / np.maximum(self.norms(unit, trips), self.limit)
+
+    def norms(self, unit: Integers, trips: ZoneTrips) -> Floats:
+        """Return for each trip the norm of its unit: the largest of any round, in counts."""
+        if not len(unit):
+            return np.zeros(0)
         if self.laplace:  # the L1 norm of a unit is its number of trips in every table
-            norm = np.bincount(unit).astype(np.float64)
-        else:
-            first = self.bins(trips)
-            allowed = sum(self.shares[name] for name in first)
-            cost = sum(self.shares[name] / allowed * _squares(unit, bins, n_units) for name, bins in first.items())
-            norm = np.sqrt(np.maximum(cost, _squares(unit, self.pair(trips), n_units)))
-        weight: Floats = INSIDE * np.minimum(self.limit / np.maximum(norm, self.limit), 1.0)
-        return weight[unit]
+            return np.bincount(unit).astype(np.float64)[unit]
+        n_units = int(unit.max()) + 1
+        first = self.bins(trips)
+        allowed = sum(self.shares[name] for name in first)
+        cost = sum(self.shares[name] / allowed * _squares(unit, bins, n_units) for name, bins in first.items())
+        return np.asarray(np.sqrt(np.maximum(cost, _squares(unit, self.pair(trips), n_units)))[unit])
 
 
 INSIDE = 1 - 1e-8
@@ -85,58 +88,60 @@ def _squares(unit: Integers, bins: Integers, n_units: int) -> Floats:
     return np.asarray(np.bincount(key // stride, weights=count.astype(np.float64) ** 2, minlength=n_units), dtype=np.float64)
 
 
-def _weighted(unit: Integers, bins: Integers, weight: Floats, steps: int = STEPS) -> Contributions:
-    return Contributions(unit, bins, (weight * steps).astype(np.int64))
+Prepared = tuple[Integers, ZoneTrips]
+"""The unit of each trip, and its bins."""
 
 
 @dataclass(frozen=True, eq=False)
-class CountMargins:
-    """Counts of the first round: zones by hour, districts by hour, lengths, durations, categories."""
+class CountNorms:
+    """Counts units by the norm of their trips, which the clip follows from."""
 
     weighing: Weighing
-    size: bool
-    """Whether all trips are counted once more, for units that may be scaled down."""
 
-    def __call__(self, prepared: tuple[Integers, ZoneTrips]) -> dict[str, Contributions]:
+    def __call__(self, prepared: Prepared) -> dict[str, Contributions]:
+        """Let each unit add one count to the bin of its norm."""
+        return {TABLE: count_norms(prepared[0], self.weighing.norms(*prepared))}
+
+
+@dataclass(frozen=True, eq=False)
+class CountTrips:
+    """Counts trips with the weight of their unit."""
+
+    weighing: Weighing
+    steps: int = STEPS
+
+    def __call__(self, prepared: Prepared) -> dict[str, Contributions]:
         """Let each trip add its weight to one bin of each table."""
         unit, trips = prepared
-        weight = self.weighing.weights(unit, trips)
-        found = {name: _weighted(unit, bins, weight) for name, bins in self.weighing.bins(trips).items()}
-        return {**found, **({"size": once(unit, np.zeros_like(unit))} if self.size else {})}
+        weight = (self.weighing.weights(unit, trips) * self.steps).astype(np.int64)
+        return {
+            name: Contributions(unit[bins >= 0], bins[bins >= 0], weight[bins >= 0])
+            for name, bins in self.tables(trips).items()
+        }
+
+    def tables(self, trips: ZoneTrips) -> dict[str, Integers]:
+        """Return the bin of each trip in each table of the first round: zones and districts by hour, classes."""
+        return self.weighing.bins(trips)
 
 
 @dataclass(frozen=True, eq=False)
-class CountPairs:
-    """Counts of the second round: pairs of zones, all hours together."""
+class CountPairs(CountTrips):
+    """Counts of the second round."""
 
-    weighing: Weighing
-    steps: int
-
-    def __call__(self, prepared: tuple[Integers, ZoneTrips]) -> dict[str, Contributions]:
-        """Let each trip add its weight to its pair."""
-        unit, trips = prepared
-        weight = self.weighing.weights(unit, trips)
-        return {"pairs": _weighted(unit, self.weighing.pair(trips), weight, self.steps)}
+    def tables(self, trips: ZoneTrips) -> dict[str, Integers]:
+        """Return the pair of zones of each trip, all hours together."""
+        return {"pairs": self.weighing.pair(trips)}
 
 
-@dataclass(frozen=True, eq=False)
-class CountHours:
-    """Counts of the third round: hours of the pairs that were found."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountHours(CountTrips):
+    """Counts of the third round."""
 
-    weighing: Weighing
     found: Integers
     """Pairs whose noisy count passed the threshold, ascending."""
 
-    def __call__(self, prepared: tuple[Integers, ZoneTrips]) -> dict[str, Contributions]:
-        """Let each trip of a found pair add its weight to its hour."""
-        unit, trips = prepared
+    def tables(self, trips: ZoneTrips) -> dict[str, Integers]:
+        """Return the hour of each trip of a found pair; -1 for other trips."""
         pair = self.weighing.pair(trips)
         at = np.minimum(np.searchsorted(self.found, pair), len(self.found) - 1)
-        known = self.found[at] == pair
-        weight = self.weighing.weights(unit, trips)[known]
-        return {"pairs_hour": _weighted(unit[known], (at * HOURS + trips.departure)[known], weight)}
-
-
-def count_units_only(prepared: tuple[Integers, ZoneTrips]) -> dict[str, Contributions]:
-    """Let each unit add one count to the bin of its number of trips."""
-    return {TABLE: count_units(prepared[0])}
+        return {"pairs_hour": np.where(self.found[at] == pair, at * HOURS + trips.departure, -1)}

@@ -23,17 +23,8 @@ SWEEPS = 40
 FALSE_SHARE = 0.01
 """Largest expected share of an origin's trips that noise alone puts into pairs that nobody travelled."""
 
-
-CLIP_ERROR = 0.035
-"""Relative standard deviation that scaling down units with many trips adds to a figure: their trips go elsewhere than those of
-others. Without noise it was 1.4 to 6.9 % for figures of 300 trips and more, on San Francisco taxis and the built-in city, per
-day and person. Large figures, which are those published, have less."""
-
-FULL_CLIP = 0.1
-"""Share by which scaling up must exceed 1 for the whole of `CLIP_ERROR` to be added; it was 0.25 and more where measured."""
-
-NOT_CLASSES = ("departures", "arrivals", "districts", "pairs", "pairs_hour", "size", "units")
-"""Tables of places and of all trips; the others are of classes of trips."""
+NOT_CLASSES = ("departures", "arrivals", "districts", "pairs", "pairs_hour", "norms")
+"""Tables of places and of units; the others are of classes of trips."""
 
 
 @dataclass(eq=False)
@@ -55,7 +46,7 @@ class Estimates:
     variance: Mapping[str, float]
     """Variance of the noise of one cell of each table; `pair` for the total of a found pair, `total` for all trips."""
     common_error: float
-    """Relative standard deviation of every count beside its noise: of the number of trips it was scaled to, and of the clip."""
+    """Relative standard deviation of every count beside its noise, from scaling down units with many trips."""
 
 
 def thresholds(noisy_departures: Floats, n_zones: int, *, scale: float, laplace: bool) -> Integers:
@@ -70,8 +61,12 @@ def thresholds(noisy_departures: Floats, n_zones: int, *, scale: float, laplace:
     return np.maximum(np.ceil(level[first] * scale), 1).astype(np.int64)
 
 
-def estimate(answers: Answers, district: Integers, n_zones: int) -> Estimates:
-    """Return estimates that agree, from the noisy tables of all rounds."""
+def estimate(answers: Answers, district: Integers, n_zones: int, *, loss: float = 0.0) -> Estimates:
+    """Return estimates that agree, from the noisy tables of all rounds; `loss` is the share of trips that the clip lost.
+
+    Counts are scaled up by the loss of all trips. What a figure lost itself is not known: it is positive, and `loss` on
+    average. It is taken as exponential (largest entropy for a given mean), so its standard deviation is its mean.
+    """
     n_districts = int(district.max()) + 1
     sd = {name: answer.deviation for name, answer in answers.items()}
     raw = {name: answer.noisy for name, answer in answers.items()}
@@ -85,7 +80,7 @@ def estimate(answers: Answers, district: Integers, n_zones: int) -> Estimates:
     fitted = _Fit(departures, arrivals, flows, district, (pairs // n_zones, pairs % n_zones), total)
     fitted.agree()
     fitted.add_pairs(totals, raw.get("pairs_hour", np.zeros(0)), sd.get("pairs_hour", 1.0))
-    scale, common = _rescaling(answers, total)
+    scale = 1 / (1 - loss)
     variance = {name: (scale * value) ** 2 for name, value in sd.items()}
     variance |= {"pair": scale**2 * pair_variance, "total": scale**2 * total_variance}
     others = {name: _adding_up(*shrunk(raw[name][None, :], sd[name]), total) for name in raw if name not in NOT_CLASSES}
@@ -97,25 +92,13 @@ def estimate(answers: Answers, district: Integers, n_zones: int) -> Estimates:
         fitted.hours.mean * scale,
         {name: values * scale for name, values in others.items()},
         variance,
-        common,
+        loss * scale,
     )
-
-
-def _rescaling(answers: Answers, total: float) -> tuple[float, float]:
-    """Return the factor from clipped trips to all trips, and its relative standard deviation.
-
-    Units with many trips are scaled down in every table; a noisy number of all trips says by how much on average.
-    """
-    if "size" not in answers or total <= 0:
-        return 1.0, 0.0
-    size = max(float(answers["size"].noisy[0]), total)
-    clipped = CLIP_ERROR * min((size / total - 1) / FULL_CLIP, 1.0)
-    return size / total, float(np.hypot(answers["size"].deviation / size, clipped))
 
 
 def total_trips(answers: Answers) -> tuple[float, float]:
     """Return the number of trips from the sums of all full tables, by inverse variance, and its variance."""
-    names = [name for name in answers if name not in ("pairs", "pairs_hour", "size", "units")]
+    names = [name for name in answers if name not in ("pairs", "pairs_hour", "norms")]
     weight = np.array([1 / (len(answers[name].noisy) * answers[name].deviation ** 2) for name in names])
     sums = np.array([float(answers[name].noisy.sum()) for name in names])
     return max(float(weight @ sums / weight.sum()), 0.0), float(1 / weight.sum())

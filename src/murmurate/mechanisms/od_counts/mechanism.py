@@ -11,12 +11,12 @@ import numpy as np
 
 from murmurate.asking import Budget, Facts, Round, SparseTable, Table
 from murmurate.asking.table import Answers
-from murmurate.asking.units import SHARE, TABLE, TripsPerUnit, units_table
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.core.space import Integers, Places
 from murmurate.errors import ParameterError
-from murmurate.mechanisms.od_counts.counting import CountHours, CountMargins, CountPairs, ReadTrips, Weighing, count_units_only
+from murmurate.mechanisms.od_counts.clip import SHARE, TABLE, Norms, norms_table
+from murmurate.mechanisms.od_counts.counting import CountHours, CountNorms, CountPairs, CountTrips, ReadTrips, Weighing
 from murmurate.mechanisms.od_counts.estimate import estimate, thresholds
 from murmurate.mechanisms.od_counts.publish import Rules, publish, whole_numbers
 from murmurate.spaces.zone_flows import HOURS, LENGTHS_KM, MINUTES, ZoneFlows
@@ -39,14 +39,8 @@ pairs are what planners read first."""
 COLUMN_WEIGHT = 0.03
 """The same for a declared column."""
 
-SIZE_WEIGHT = 0.02
-"""The same for the number of all trips, which is measured where units may be scaled down."""
-
 UNITS = ("trip", "user_day", "user")
 """Units that a promise can be made for."""
-
-MOST_TRIPS = {"trip": 1, "user_day": 60, "user": 1_500}
-"""Trips of a unit that count in the number of all trips, where `max_trips` does not say, by unit."""
 
 MAX_PAIR_STEPS = 2.0**18
 """Largest noise scale of pairs in fixed-point steps; their tail is added up step by step."""
@@ -89,7 +83,7 @@ class ODCounts:
     noise: Literal["laplace", "gaussian"] | None = None
     """Without it, Laplace for trips (no delta is spent) and Gaussian for days and people, where it is smaller."""
     clip: float | None = None
-    """Norm that a unit's trips are scaled down to (L2; L1 with Laplace noise). Without it, noisy numbers of trips say it."""
+    """Norm that a unit's trips are scaled down to (L2; L1 with Laplace noise). Without it, noisy norms say it."""
     column: str | None = None
     """A categorical column to count, such as mode or payment."""
     categories: tuple[str, ...] = ()
@@ -120,7 +114,7 @@ class ODCounts:
         for name in ("error_chance", "level"):
             share(name, getattr(self, name))
         object.__setattr__(self, "categories", tuple(str(value) for value in self.categories))
-        if self.column in WEIGHTS:
+        if self.column in (*WEIGHTS, TABLE):
             raise ParameterError(f"column {self.column!r} is the name of a table of od_counts; rename it in the data.")
         if bool(self.column) != bool(self.categories):
             raise ParameterError(
@@ -147,25 +141,18 @@ class ODCounts:
     @cached_property
     def _shares(self) -> Mapping[str, float]:
         weights = {**WEIGHTS, **({self.column: COLUMN_WEIGHT} if self.column else {})}
-        if self.unit != "trip":
-            weights["size"] = SIZE_WEIGHT
-        left = 1 - SHARE if self._asks_units else 1.0
+        left = 1.0 if self.unit == "trip" else 1 - SHARE
         return {name: left * weight / sum(weights.values()) for name, weight in weights.items()}
 
-    @property
-    def _asks_units(self) -> bool:
-        """Return whether the clip follows from a noisy table of the numbers of trips of units."""
-        return self.unit != "trip" and self.clip is None
+    def _norms(self, answers: Answers) -> Norms:
+        return Norms(answers[TABLE], self._laplace)
 
     def _limit(self, answers: Answers) -> float:
         """Return the norm that the trips of a unit are scaled down to."""
-        if self.unit == "trip" or self.clip is not None:
-            return self.clip or 1.0
-        median = float(TripsPerUnit(answers[TABLE]).quantile(0.5))
-        return median if self._laplace else median**0.5  # the norm of a unit whose trips all lie in different bins
+        return self.clip or (1.0 if self.unit == "trip" else self._norms(answers).limit())
 
     def _weighing(self, answers: Answers) -> Weighing:
-        limit = 0.0 if self.unit == "trip" else self._limit(answers)
+        limit = self._limit(answers) if TABLE in answers else 0.0
         return Weighing(district=self._district, shares=self._shares, limit=limit, laplace=self._laplace)
 
     def guarantee(self) -> DP:
@@ -180,7 +167,7 @@ class ODCounts:
 
     def _noise_words(self, name: str) -> str:
         """Return the standard deviation of a table's noise in words; it grows with the clip where that is measured."""
-        if self._asks_units:
+        if self.unit != "trip" and self.clip is None:
             return f"{self.budget().deviation(self._shares[name]):.4g} times the clip"
         return f"{self.budget().deviation(self._shares[name], self.clip or 1.0):.4g} trips"
 
@@ -197,7 +184,7 @@ class ODCounts:
             "Estimates were made non-negative whole numbers whose sums agree over zones, districts, hours, parts of the day "
             "and classes of trips; this uses noisy tables alone.",
             f"low and high hold the true count {self.level:.0%} of the time"
-            + ("" if self.unit == "trip" else ", roughly: they allow for noise and for a typical error of scaling down")
+            + ("" if self.unit == "trip" else ", as far as the noisy norms show what scaling down loses")
             + "; they do not allow for trips that the data lack.",
         ]
         if self.max_error:
@@ -206,11 +193,11 @@ class ODCounts:
                 f"more than {self.max_error:.0%} off. This was decided from noisy values."
             )
         if self.unit != "trip":
-            limit = "a clip that follows from noisy numbers of trips" if self._asks_units else f"{self.clip:g}"
+            limit = "a clip that follows from noisy norms" if self.clip is None else f"{self.clip:g}"
             sentences.append(
                 f"Trips of {Unit(name=self.unit).words()} count for at most {limit} together; more is scaled down. All counts "
-                "were then scaled up to a noisy number of trips, so places of people with few trips are counted a little too "
-                "high and those of people with many too low."
+                "were then scaled up by the share of trips that this loses, as noisy norms show it, and intervals allow for "
+                "figures that lost more or less. They do not allow for a few very busy people whom the noise of norms hides."
             )
         if self.unit != "user":
             parts = "trips" if self.unit == "trip" else "days"
@@ -237,10 +224,10 @@ class ODCounts:
     def ask(self, answers: Answers, facts: Facts) -> Round | None:
         """Ask for zones by hour; then for pairs above a threshold; then for the hours of the pairs found; None when done.
 
-        For days and people, numbers of trips come first: the clip follows from them.
+        For days and people, the norms of their trips come first: the clip and what it loses follow from them.
         """
-        if self._asks_units and TABLE not in answers:
-            return self._round((units_table(),), count_units_only)
+        if self.unit != "trip" and TABLE not in answers:
+            return self._round((norms_table(),), CountNorms(self._weighing(answers)))
         if "departures" not in answers:
             return self._margins_round(answers)
         if "pairs" not in answers:
@@ -249,7 +236,7 @@ class ODCounts:
         if found is None or not len(found) or "pairs_hour" in answers:
             return None
         table = self._table("pairs_hour", len(found) * HOURS, answers)
-        return self._round((table,), CountHours(self._weighing(answers), found))
+        return self._round((table,), CountHours(self._weighing(answers), found=found))
 
     def _margins_round(self, answers: Answers) -> Round:
         n, m = self.space.n_cells, int(self._district.max()) + 1
@@ -261,11 +248,8 @@ class ODCounts:
             "durations": len(MINUTES) + 1,
             **({self.column: len(self.categories) + 1} if self.column else {}),
         }
-        tables = [self._table(name, n_bins, answers) for name, n_bins in bins.items()]
-        if self.unit != "trip":
-            most = float(self.max_trips or MOST_TRIPS[self.unit])
-            tables.append(Table(name="size", n_bins=1, share=self._shares["size"], limit=most))
-        return self._round(tuple(tables), CountMargins(self._weighing(answers), self.unit != "trip"))
+        tables = tuple(self._table(name, n_bins, answers) for name, n_bins in bins.items())
+        return self._round(tables, CountTrips(self._weighing(answers)))
 
     def _pairs_round(self, answers: Answers) -> Round:
         n, limit = self.space.n_cells, self._limit(answers)
@@ -291,7 +275,8 @@ class ODCounts:
     def model(self, answers: Answers, facts: Facts, rng: Randomness) -> ZoneFlows:
         """Estimate flows from noisy answers; nothing private is read."""
         n = self.space.n_cells
-        found = estimate(answers, self._district, n)
+        loss = 0.0 if self.unit == "trip" else self._norms(answers).loss(self._limit(answers))
+        found = estimate(answers, self._district, n, loss=loss)
         rules = Rules(
             max_error=self.max_error or None,
             chance=self.error_chance,
