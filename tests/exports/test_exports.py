@@ -22,7 +22,7 @@ from murmurate.exports.tables import safe_csv
 from murmurate.mechanisms.od_counts import ODCounts
 from murmurate.releases.folder import open_release
 from murmurate.spaces.hexes import Hexes
-from murmurate.spaces.zone_flows import write_places
+from murmurate.spaces.places import write_places
 from murmurate.spaces.zones import Zones
 
 

@@ -18,8 +18,8 @@ from murmurate.errors import InputError, ParameterError
 from murmurate.mechanisms.od_counts import ODCounts
 from murmurate.spaces import Grid, parse
 from murmurate.spaces.hexes import Hexes
+from murmurate.spaces.places import write_places
 from murmurate.spaces.stops import Stops
-from murmurate.spaces.zone_flows import write_places
 from murmurate.spaces.zones import Zones
 
 GRID = Grid(37.70, -122.52, 37.82, -122.35, 2000)

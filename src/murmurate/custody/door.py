@@ -237,6 +237,7 @@ def sample(
                 demo=fitted.manifest.demo,
                 model_of=fitted.manifest.release_id,
             ),
+            getattr(mechanism, "space", None),
         )
     return Release(folder, manifest, getattr(mechanism, "space", None))
 
@@ -329,7 +330,7 @@ def _sealed(
         demo=ledger.purpose == "demo",
         **facts,
     )
-    return seal(temporary, manifest)
+    return seal(temporary, manifest, getattr(mechanism, "space", None))
 
 
 def _finished(ledger: Ledger, folder: Path, manifest: Manifest, mechanism: Mechanism) -> Release:

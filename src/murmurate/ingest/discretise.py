@@ -9,7 +9,7 @@ import polars as pl
 from numba import njit
 
 from murmurate.core.parameters import positive, whole
-from murmurate.core.space import Integers
+from murmurate.core.space import Integers, Places
 from murmurate.core.trips import TIME, Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.ingest.pipeline import Removed, difference
@@ -67,7 +67,7 @@ class Visits:
 
 
 def visited_cells(
-    trips: Trips, grid: Grid, *, slot_s: int | None = 60, fill_gaps_under_s: int = 300, min_visits: int = 2
+    trips: Trips, grid: Places, *, slot_s: int | None = 60, fill_gaps_under_s: int = 300, min_visits: int = 2
 ) -> Visits:
     """Find the cells each trip visits, exactly as `to_cells` does, but as arrays, for large inputs.
 
@@ -86,15 +86,33 @@ def visited_cells(
         positive("fill_gaps_under_s", fill_gaps_under_s, at_most=86_400)
         slot_us = slot_s * SECOND_US
         point, slot, cell = _most_frequent(trips.offsets, trips.time_us // slot_us, cell)
-        row, column = np.divmod(cell, grid.columns)
-        offsets = np.searchsorted(point, trips.offsets)
-        before, slot, row, column = _interpolate(offsets, slot, row, column, fill_gaps_under_s / slot_s)
-        point, cell, time_us = point[before], row * grid.columns + column, slot * slot_us
+        before, slot, cell = _filled(grid, np.searchsorted(point, trips.offsets), slot, cell, fill_gaps_under_s / slot_s)
+        point, time_us = point[before], slot * slot_us
     offsets = np.searchsorted(point, trips.offsets)
     cells, merged, kept = _merged(offsets, cell, min_visits)
     first, last = offsets[kept], offsets[kept + 1] - 1
     start_us, last_us = (None, None) if time_us is None else (time_us[first], time_us[last])
     return Visits(cells, merged, kept, point[first], start_us, last_us)
+
+
+def _filled(
+    places: Places, offsets: Integers, slot: Integers, cell: Integers, under_slots: float
+) -> tuple[Integers, Integers, Integers]:
+    """Fill short gaps: rows and columns of a grid, or straight lines between centres of other places.
+
+    Returns the visit before each slot, the slot and its place.
+    """
+    if isinstance(places, Grid):
+        row, column = np.divmod(cell, places.columns)
+        before, slot, row, column = _interpolate(offsets, slot, row, column, under_slots)
+        return before, slot, row * places.columns + column
+    lat, lng = (np.rint(degrees * 1e6).astype(np.int64) for degrees in places.centre(cell))
+    before, slot, lat, lng = _interpolate(offsets, slot, lat, lng, under_slots)
+    cell = cell[before]
+    new = np.flatnonzero(before[1:] == before[:-1]) + 1
+    cell[new] = places.locate(lat[new] / 1e6, lng[new] / 1e6)
+    inside = cell >= 0  # a line may cross what belongs to no place
+    return before[inside], slot[inside], cell[inside]
 
 
 def visit_hours(trips: Trips, visits: Visits, *, visit_s: int = 0) -> Integers:
@@ -257,7 +275,7 @@ def _interpolate(
         for k in range(parts):
             point[n], new_slot[n], new_row[n], new_column[n] = i, slot[i] + k, row[i], column[i]
             if k:
-                # Integer division rounds down: rows and columns are never negative, so this truncates exactly.
+                # Integer division rounds down; rows and columns are never negative, so for them this truncates exactly.
                 new_row[n] = (row[i] * parts + k * (row[i + 1] - row[i])) // parts
                 new_column[n] = (column[i] * parts + k * (column[i + 1] - column[i])) // parts
             n += 1

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from murmurate.asking.rounds import fitted, is_measured
 from murmurate.core.ledger import Ledger
 from murmurate.core.mechanism import Payload
-from murmurate.core.space import Integers, Space
+from murmurate.core.space import Integers, Places, Space
 from murmurate.core.trips import Trips
 from murmurate.custody.internal import Internal
 from murmurate.engine import Engine
@@ -33,8 +33,6 @@ from murmurate.releases import kind_of_data
 from murmurate.releases.folder import Release, open_release
 from murmurate.releases.kind import Kind
 from murmurate.releases.manifest import Manifest
-from murmurate.spaces import parse
-from murmurate.spaces.grid import Grid
 
 Released = Release | Trips | Payload | str | Path
 """A release, its folder, or bare data: trips, or what a mechanism returned."""
@@ -88,9 +86,9 @@ class Review:
 
     def verdict(self, evaluation: Evaluation, *, attacked: Evaluation | None = None, seed: int = 0) -> Verdict:
         """Judge the release by its scores (`take_metrics`), by a second real sample, and by `attacked` (`run_attacks`)."""
-        grid = parse(evaluation.grid) if evaluation.grid else None
-        laid = grid if isinstance(grid, Grid) else None
-        second = second_sample(self.release.kind, self.released, self.original, evaluation.scores, grid=laid, seed=seed)
+        second = second_sample(
+            self.release.kind, self.released, self.original, evaluation.scores, grid=evaluation.places, seed=seed
+        )
         return verdict(
             evaluation, second=second, attacked=attacked, guarantee=self.release.manifest.guarantee, kind=self.release.kind
         )
@@ -142,7 +140,7 @@ def evaluate(
     force: bool = False,
     space: Space | None = None,
     metrics: Sequence[str] | None = None,
-    grid: Grid | None = None,
+    grid: Places | None = None,
     pairing: ArrayLike | None = None,
     workers: int | str | Engine = 2,
     seed: int = 0,

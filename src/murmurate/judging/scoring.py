@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from murmurate.attacks import NAMES
 from murmurate.core import progress
 from murmurate.core.score import Score
+from murmurate.core.space import Places
 from murmurate.core.trips import Trips
 from murmurate.core.views import view
 from murmurate.engine import Engine, engine
@@ -19,7 +20,6 @@ from murmurate.errors import Fault, InputError, ParameterError
 from murmurate.metrics import METRICS, measure
 from murmurate.metrics.comparison import NotMeasurable
 from murmurate.releases.kind import Kind
-from murmurate.spaces.grid import Grid
 
 FRAME: dict[str, type[pl.DataType]] = {
     "name": pl.String,
@@ -46,6 +46,8 @@ class Evaluation:
     grid: str = ""
     n_original: int = 0
     n_released: int = 0
+    places: Places | None = field(default=None, repr=False)
+    """The places that `grid` names, where they were given as such: the file of zones need not be here."""
 
     def __iter__(self) -> Iterator[Score]:
         return iter(self.scores)
@@ -78,7 +80,7 @@ def take_metrics(
     released: Any,
     original: Trips,
     *,
-    grid: Grid | None = None,
+    grid: Places | None = None,
     pairing: ArrayLike | None = None,
     metrics: Sequence[str] | None = None,
     workers: int | str | Engine = 2,
@@ -90,7 +92,7 @@ def take_metrics(
     with engine(workers) as running:
         scores, skipped = _run(chosen, "metrics", lambda name: measure(name, comparison, workers=running))
     laid = getattr(comparison, "grid", None)
-    return Evaluation(scores, skipped, laid.spec() if laid is not None else "", original.n_trips, kind.n_trips(released))
+    return Evaluation(scores, skipped, laid.spec() if laid is not None else "", original.n_trips, kind.n_trips(released), laid)
 
 
 def run_attacks(

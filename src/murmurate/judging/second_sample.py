@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from murmurate.core.score import Score
+from murmurate.core.space import Places
 from murmurate.core.trips import Trips
 from murmurate.judging.scoring import Evaluation, take_metrics
 from murmurate.judging.uses import uses_of
 from murmurate.releases.kind import Kind
-from murmurate.spaces.grid import Grid
 
 MIN_PEOPLE = 40
 """People from which on the halves are of people; with fewer, two halves of people differ by who happens to be in them, and the
@@ -19,7 +19,7 @@ halves are of trips. Set by hand."""
 
 
 def second_sample(
-    kind: Kind, released: Any, original: Trips, scores: tuple[Score, ...], *, grid: Grid | None = None, seed: int = 0
+    kind: Kind, released: Any, original: Trips, scores: tuple[Score, ...], *, grid: Places | None = None, seed: int = 0
 ) -> Evaluation:
     """Take the metrics that judge a use, of one half of the originals against the other half. Internal.
 

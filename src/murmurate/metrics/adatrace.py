@@ -44,8 +44,8 @@ BUCKETS = 20
 
 def adatrace_query(comparison: Comparison, *, queries: int = QUERIES) -> list[Score]:
     """Measure the mean relative error of the number of trips that touch a random circle, as published and without its bug."""
-    grid = comparison.grid
-    corners = np.column_stack(to_metres(grid, np.array([grid.south, grid.north]), np.array([grid.west, grid.east])))
+    south, west, north, east = comparison.grid.box
+    corners = np.column_stack(to_metres(comparison.grid, np.array([south, north]), np.array([west, east])))
     extent = corners[1] - corners[0]
     centres = corners[0] + comparison.generator(3).uniform(size=(queries, 2)) * extent
     radius = float(extent.max() / 3)
@@ -213,10 +213,10 @@ def _strings(comparison: Comparison, lattice: Lattice) -> list[tuple[Integers, I
 
 def _cell_strings(side: Side, lattice: Lattice) -> tuple[Integers, Integers]:
     """Return strings of cells: repeats merged, jumps filled in, a trip within one cell written twice."""
-    grid = side.grid
+    south, west, north, east = side.grid.box
     lat, lng = side.degrees
-    column = _index((lng - grid.west) / (grid.east - grid.west), lattice.per_side, lattice.east)
-    row = _index((lat - grid.south) / (grid.north - grid.south), lattice.per_side, lattice.north)
+    column = _index((lng - west) / (east - west), lattice.per_side, lattice.east)
+    row = _index((lat - south) / (north - south), lattice.per_side, lattice.north)
     # what lies outside falls into the south-western cell, as published
     cell = np.where((column < 0) | (row < 0), 0, column * lattice.side + row)
     return _fill(*merge_repeats(cell, side.offsets), lattice.side)

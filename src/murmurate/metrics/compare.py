@@ -1,4 +1,4 @@
-"""Lay a release and its originals on one grid, refused where they have nothing to compare."""
+"""Lay a release and its originals on the same places, refused where they have nothing to compare."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from murmurate.core.space import Places
 from murmurate.core.trips import Trips
 from murmurate.errors import Fault, InputError, ParameterError
 from murmurate.metrics.comparison import Comparison, Side
@@ -19,9 +20,9 @@ BOX_SHARE = 0.99
 
 
 def compare(
-    released: Trips, original: Trips, *, grid: Grid | None = None, pairing: ArrayLike | None = None, seed: int = 0
+    released: Trips, original: Trips, *, grid: Places | None = None, pairing: ArrayLike | None = None, seed: int = 0
 ) -> Comparison:
-    """Return both sides on one grid, refused where they have nothing to compare.
+    """Return both sides on the same places, refused where they have nothing to compare.
 
     For `grid`, `pairing` and `seed` see `murmurate.evaluate`.
     """
@@ -29,9 +30,11 @@ def compare(
     empty = [Fault(f"the {name} side has no trip") for name, trips in named.items() if not trips.n_trips]
     if empty:
         raise InputError(empty, "evaluate a release that holds trips against the file it came from.")
-    if grid is not None and not isinstance(grid, Grid):
-        raise ParameterError(f"grid must be a Grid, which metrics count in; got {type(grid).__name__}.")
-    own = (trips.space for trips in (released, original) if isinstance(trips.space, Grid))
+    if grid is not None and not isinstance(grid, Places):
+        raise ParameterError(
+            f"grid must be a Grid, hexagons, zones or stops, which metrics count in; got {type(grid).__name__}."
+        )
+    own = (trips.space for trips in (released, original) if isinstance(trips.space, Places))
     grid = grid or next(own, None) or _grid_over(original)
     sides = Side(original, grid), Side(released, grid)
     outside = [

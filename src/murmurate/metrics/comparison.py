@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.core.score import Score
-from murmurate.core.space import Floats, Integers
+from murmurate.core.space import Floats, Integers, Places
 from murmurate.core.trips import Trips
 from murmurate.errors import Fault, InputError
 from murmurate.metrics.bootstrap import summary
@@ -31,7 +31,7 @@ class Side:
     """Hold one set of trips as the arrays that metrics read."""
 
     trips: Trips
-    grid: Grid
+    grid: Places
 
     @cached_property
     def degrees(self) -> tuple[Floats, Floats]:
@@ -57,12 +57,12 @@ class Side:
 
     @cached_property
     def xy(self) -> tuple[Floats, Floats]:
-        """Metres east and north of the middle of the grid's box."""
+        """Metres east and north of the middle of the box of all places."""
         return to_metres(self.grid, *self.degrees)
 
     @cached_property
     def cell(self) -> Integers:
-        """The grid's cell of every point; -1 outside."""
+        """The place of every point; -1 outside."""
         trips = self.trips
         if "cell" in trips.columns:
             space = trips.space
@@ -78,6 +78,21 @@ class Side:
             reason = f"{self.grid.spec()} has the cells 0 to {self.grid.n_cells - 1:,}; found {cell[row]:,}"
             raise InputError([Fault(reason, row=row, column="cell")], "give the grid that these cells belong to.")
         return cell
+
+    @cached_property
+    def squares(self) -> tuple[Grid, Integers]:
+        """Equal squares over the box of all places, about as many, and the square that the centre of each place lies in.
+
+        Rectangles are counted in them. The squares of a grid are its cells.
+        """
+        places = self.grid
+        if isinstance(places, Grid):
+            return places, np.arange(places.n_cells)
+        south, west, north, east = places.box
+        (left, right), (low, high) = to_metres(places, np.array([south, north]), np.array([west, east]))
+        squares = Grid(south, west, north, east, max(float(((right - left) * (high - low) / places.n_cells) ** 0.5), 1.0))
+        lat, lng = places.centre(np.arange(places.n_cells))  # a hexagon at the edge may have its centre outside
+        return squares, squares.locate(np.clip(lat, south, north), np.clip(lng, west, east))
 
     @property
     def offsets(self) -> Integers:
@@ -151,7 +166,7 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Hold a release beside its originals, on one public grid; `pairing[k]` is the original of released trip k."""
+    """Hold a release beside its originals, on the same public places; `pairing[k]` is the original of released trip k."""
 
     original: Side
     released: Side
@@ -162,7 +177,8 @@ class Comparison:
     """Makes scores of a measure taken trip by trip; a study that repeats a release many times puts its own here."""
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> Places:
+        """Return the places that both sides are counted in."""
         return self.original.grid
 
     @property
@@ -209,9 +225,10 @@ def merge_repeats(cell: Integers, offsets: Integers) -> tuple[Integers, Integers
     return cell[keep], before[offsets]
 
 
-def to_metres(grid: Grid, lat: Floats, lng: Floats) -> tuple[Floats, Floats]:
-    """Return metres east and north of the middle of the grid's box, on one scale (x at the middle latitude)."""
-    lat0, lng0 = (grid.south + grid.north) / 2, (grid.west + grid.east) / 2
+def to_metres(places: Places, lat: Floats, lng: Floats) -> tuple[Floats, Floats]:
+    """Return metres east and north of the middle of the box of all places, on one scale (x at the middle latitude)."""
+    south, west, north, east = places.box
+    lat0, lng0 = (south + north) / 2, (west + east) / 2
     return (lng - lng0) * (METRES_PER_DEGREE * np.cos(np.radians(lat0))), (lat - lat0) * METRES_PER_DEGREE
 
 

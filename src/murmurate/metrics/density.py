@@ -48,12 +48,12 @@ def counting_queries(comparison: Comparison, *, sanity_bound: float = SANITY_BOU
 
 def range_queries(comparison: Comparison, *, queries: int = RANGE_QUERIES, sanity_bound: float = SANITY_BOUND) -> list[Score]:
     """Measure the mean relative error of visits counted in random rectangles of cells."""
-    grid = comparison.grid
+    grid, square = comparison.original.squares
     generator = comparison.generator(2)
     rows, columns = (random_spans(size, queries, generator, narrowest=1 / 32) for size in (grid.rows, grid.columns))
     answers = []
     for side in comparison.sides:
-        counts = np.bincount(side.cell[side.cell >= 0], minlength=grid.n_cells).reshape(grid.rows, grid.columns)
+        counts = np.bincount(square[side.cell[side.cell >= 0]], minlength=grid.n_cells).reshape(grid.rows, grid.columns)
         table = np.zeros((grid.rows + 1, grid.columns + 1), dtype=np.int64)
         table[1:, 1:] = counts.cumsum(axis=0).cumsum(axis=1)
         (low, high), (left, right) = rows, columns

@@ -149,5 +149,6 @@ def flow_labels(side: Side, zones: int | None = None) -> Integers:
 
 
 def _zone(side: Side, cell: Integers, zones: int) -> Integers:
-    row, column = side.grid.row_column(cell)
-    return row * zones // side.grid.rows * zones + column * zones // side.grid.columns
+    grid, square = side.squares
+    row, column = grid.row_column(square[cell])
+    return row * zones // grid.rows * zones + column * zones // grid.columns

@@ -19,7 +19,7 @@ SANITY_BOUND = 0.001
 
 def od_queries(comparison: Comparison, *, queries: int = OD_QUERIES, sanity_bound: float = SANITY_BOUND) -> list[Score]:
     """Measure the relative error of "how many trips go from this rectangle to that one", for random rectangles."""
-    grid = comparison.grid
+    grid, square = comparison.original.squares
     generator = comparison.generator(5)
     boxes = _rectangles(grid.rows, grid.columns, 2 * queries, generator).reshape(queries, 8)
     answers, totals = [], []
@@ -28,7 +28,7 @@ def od_queries(comparison: Comparison, *, queries: int = OD_QUERIES, sanity_boun
         inside = (start >= 0) & (end >= 0)
         if not inside.any():
             raise NotMeasurable("no trip of one of the sides begins and ends inside the grid")
-        ends = [np.divmod(cell[inside], grid.columns) for cell in (start, end)]
+        ends = [np.divmod(square[cell[inside]], grid.columns) for cell in (start, end)]
         answers.append(_between(np.column_stack([ends[0][0], ends[0][1], ends[1][0], ends[1][1]]), boxes))
         totals.append(int(inside.sum()))
     errors = relative_errors(answers[0], answers[1], totals[0], totals[1], sanity_bound)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from murmurate.core.space import Places, Space
+from murmurate.core.space import Places
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, VerifyError
 from murmurate.metrics import Comparable
 from murmurate.releases.folder import Release
 from murmurate.releases.kind import Kind
-from murmurate.releases.manifest import read_manifest
-from murmurate.spaces.grid import Grid
-from murmurate.spaces.zone_flows import PLACES, ZoneFlows
-from murmurate.spaces.zones import Zones
+from murmurate.spaces.zone_flows import ZoneFlows
 
 
 class Flows(Kind):
@@ -42,15 +37,8 @@ class Flows(Kind):
             raise VerifyError(f"{release.folder} holds flows, but its manifest names no zones.")
         return ZoneFlows.read(release.folder, places)
 
-    def carried_space(self, folder: Path) -> Space | None:
-        """Return zones and stops, whose outlines lie in the folder; grids and hexagons follow from the parameters."""
-        kind, _, rest = str(read_manifest(folder).parameters.get("space", "")).partition(":")
-        if kind not in ("zones", "stops") or not (folder / PLACES).is_file():
-            return None
-        return replace(Zones.read(folder / PLACES), source=rest.rpartition("#")[0])
-
     def compare(
-        self, released: Any, original: Trips, *, grid: Grid | None = None, pairing: ArrayLike | None = None, seed: int = 0
+        self, released: Any, original: Trips, *, grid: Places | None = None, pairing: ArrayLike | None = None, seed: int = 0
     ) -> Comparable:
         """The originals are counted plainly in the same zones; grid and pairing mean nothing here."""
         from murmurate.metrics.zone_flows import Truth

@@ -25,6 +25,8 @@ from murmurate.errors import OutputError, VerifyError
 from murmurate.releases import kind_of
 from murmurate.releases.kind import Kind
 from murmurate.releases.manifest import FILE, STATEMENT, Manifest, hash_file, read_manifest, statement_text
+from murmurate.spaces.places import PLACES, write_places
+from murmurate.spaces.zones import Zones
 
 DATA = "data.parquet"
 """File of released trips."""
@@ -132,8 +134,10 @@ def check_free(out: Path) -> None:
         raise OutputError(f"{out} cannot be made: {parent} is not a folder that may be written to.")
 
 
-def seal(folder: Path, manifest: Manifest) -> Manifest:
-    """Write the statement and, last, the manifest with the hash of every other file."""
+def seal(folder: Path, manifest: Manifest, space: Space | None = None) -> Manifest:
+    """Write outlines of zones, the statement and, last, the manifest with the hash of every other file."""
+    if isinstance(space, Zones) and not (folder / PLACES).is_file():
+        write_places(space, folder / PLACES)
     (folder / STATEMENT).write_text(statement_text(manifest), encoding="utf-8")
     files = {path.relative_to(folder).as_posix(): hash_file(path) for path in sorted(folder.rglob("*")) if path.is_file()}
     sealed = replace(manifest, files=files)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from numpy.typing import ArrayLike
 
 from murmurate.attacks import attacks_of
-from murmurate.core.space import Space
+from murmurate.core.space import Places, Space
 from murmurate.core.trips import Trips
 from murmurate.errors import VerifyError
 from murmurate.metrics import Comparable, Pair, metrics_of
 from murmurate.spaces import parse
-from murmurate.spaces.grid import Grid
+from murmurate.spaces.places import PLACES
+from murmurate.spaces.zones import Zones
 
 if TYPE_CHECKING:
     from murmurate.releases.folder import Release
@@ -67,8 +69,16 @@ class Kind:
         return 0
 
     def carried_space(self, folder: Path) -> Space | None:
-        """Read the space that lies in the folder itself, so that the file it was read from is not needed."""
-        return None
+        """Read the space that lies in the folder itself, so that the file it was read from is not needed.
+
+        Outlines of zones and stops lie there; grids and hexagons follow from the parameters.
+        """
+        from murmurate.releases.manifest import read_manifest  # which reads kinds itself
+
+        kind, _, rest = str(read_manifest(folder).parameters.get("space", "")).partition(":")
+        if kind not in ("zones", "stops") or not (folder / PLACES).is_file():
+            return None
+        return replace(Zones.read(folder / PLACES), source=rest.rpartition("#")[0])
 
     def space(self, folder: Path, manifest: Manifest) -> Space | None:
         """Return the public space of a release: the one it carries, or the one its parameters describe."""
@@ -76,7 +86,7 @@ class Kind:
         return self.carried_space(folder) or (parse(spec) if spec else None)
 
     def compare(
-        self, released: Any, original: Trips, *, grid: Grid | None = None, pairing: ArrayLike | None = None, seed: int = 0
+        self, released: Any, original: Trips, *, grid: Places | None = None, pairing: ArrayLike | None = None, seed: int = 0
     ) -> Comparable:
         """Lay a release beside its originals, as the metrics of this kind read them."""
         return Pair(released, original)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
+from murmurate.core.space import Places
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.metrics import Comparable
@@ -15,7 +16,6 @@ from murmurate.releases.folder import Release
 from murmurate.releases.kind import Kind
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import GEOPACKAGE, LinkFlows
-from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
 
 
@@ -47,7 +47,7 @@ class Links(Kind):
         return LinkFlows.of_drives(drives_of(trips, released.network), by_day="day" in released.table.columns)
 
     def compare(
-        self, released: Any, original: Trips, *, grid: Grid | None = None, pairing: ArrayLike | None = None, seed: int = 0
+        self, released: Any, original: Trips, *, grid: Places | None = None, pairing: ArrayLike | None = None, seed: int = 0
     ) -> Comparable:
         """The originals are matched to the same network and counted plainly; grid and pairing mean nothing here."""
         from murmurate.metrics.networks import Networks

@@ -24,4 +24,4 @@ class FittedModel(Kind):
 
     def carried_space(self, folder: Path) -> Space | None:
         path = folder / MODEL / NETWORK
-        return load(path) if path.is_file() else None
+        return load(path) if path.is_file() else super().carried_space(folder)

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
+from murmurate.core.space import Places
 from murmurate.core.trips import Trips
 from murmurate.metrics import Comparable
 from murmurate.releases.folder import Release
 from murmurate.releases.kind import Kind
-from murmurate.spaces.grid import Grid
 
 
 class TripsKind(Kind):
@@ -46,7 +46,7 @@ class TripsKind(Kind):
         return trips
 
     def compare(
-        self, released: Any, original: Trips, *, grid: Grid | None = None, pairing: ArrayLike | None = None, seed: int = 0
+        self, released: Any, original: Trips, *, grid: Places | None = None, pairing: ArrayLike | None = None, seed: int = 0
     ) -> Comparable:
         from murmurate.metrics.compare import compare  # loads kernels, which naming the kind does not need
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from murmurate.core.score import Score, number
+from murmurate.core.space import Places
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.judging.attack_words import attack_label
@@ -25,7 +26,6 @@ from murmurate.report.view import View
 from murmurate.report.words import KEY_ATTACKS
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows
-from murmurate.spaces.grid import Grid
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Part:
 
 
 def write_comparison(
-    path: str | Path, entries: Sequence[Entry], original: Trips, *, grid: Grid, base: Base = None, demo: bool = False
+    path: str | Path, entries: Sequence[Entry], original: Trips, *, grid: Places, base: Base = None, demo: bool = False
 ) -> Path:
     """Write the comparison of releases of `original`; internal, unless the data are the built-in demo's."""
     if not entries:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from murmurate.core.space import Floats, Integers
+from murmurate.core.space import Floats, Integers, Places
 from murmurate.metrics.comparison import Side
 from murmurate.report.breaks import Breaks, shared_breaks
-from murmurate.report.view import View
+from murmurate.report.view import View, lines
 from murmurate.spaces.grid import Grid
 
 CLASSES = 7
@@ -30,8 +30,10 @@ class Patch:
     label: str
 
 
-def display_grid(grid: Grid) -> Grid:
-    """Return the grid itself, or one of whole multiples of its cells that can still be seen."""
+def display_grid(grid: Places) -> Places:
+    """Return the places themselves, or a grid of whole multiples of its cells that can still be seen."""
+    if not isinstance(grid, Grid):
+        return grid
     times = -(-max(grid.rows, grid.columns) // MAX_CELLS_ACROSS)
     return grid if times == 1 else Grid(grid.south, grid.west, grid.north, grid.east, grid.cell_m * times)
 
@@ -48,14 +50,14 @@ def density_breaks(shares: Sequence[Floats]) -> Breaks:
     return shared_breaks(max(float(share.max(initial=0.0)) for share in shares), CLASSES)
 
 
-def density_patches(view: View, grid: Grid, share: Floats, breaks: Breaks) -> list[Patch]:
+def density_patches(view: View, grid: Places, share: Floats, breaks: Breaks) -> list[Patch]:
     """Draw the visited cells, class by class."""
     visited = np.flatnonzero(share > 0)
     number = breaks.classes(share[visited])
     labels = breaks.labels("% of points")
     skipped = CLASSES - breaks.n  # the greatest class always has the strongest colour
     return [
-        Patch(k + skipped + 1, cell_squares(view, grid, visited[number == k]), labels[k])
+        Patch(k + skipped + 1, outlines(view, grid, visited[number == k]), labels[k])
         for k in range(breaks.n)
         if (number == k).any()
     ]
@@ -80,7 +82,7 @@ def change_breaks(changes: Sequence[Floats]) -> Breaks:
     return Breaks(tuple(dict.fromkeys((steps[0], steps[len(steps) // 2], steps[-1]))))
 
 
-def change_patches(view: View, grid: Grid, change: Floats, breaks: Breaks) -> list[Patch]:
+def change_patches(view: View, grid: Places, change: Floats, breaks: Breaks) -> list[Patch]:
     """Draw cells that hold a larger (positive numbers) or a smaller share than in the originals; small changes stay blank."""
     size = breaks.classes(np.abs(change))
     labels = breaks.labels("percentage points")
@@ -91,13 +93,20 @@ def change_patches(view: View, grid: Grid, change: Floats, breaks: Breaks) -> li
             cells = np.flatnonzero((size == k) & (np.sign(change) == sign))
             if len(cells):
                 found.append(
-                    Patch(sign * (k + skipped), cell_squares(view, grid, cells), f"{word} than in the originals by {labels[k]}")
+                    Patch(sign * (k + skipped), outlines(view, grid, cells), f"{word} than in the originals by {labels[k]}")
                 )
     return found
 
 
-def cell_squares(view: View, grid: Grid, cells: Integers) -> str:
-    """Draw the squares of cells as one path."""
+def outlines(view: View, grid: Places, cells: Integers) -> str:
+    """Draw cells or other places as one path."""
+    if not isinstance(grid, Grid):
+        import shapely
+
+        rings = shapely.get_rings(shapely.get_parts(grid.boundary(cells)))
+        xy = shapely.get_coordinates(rings)
+        offsets = np.concatenate([[0], np.cumsum(shapely.get_num_coordinates(rings))]).astype(np.int64)
+        return lines(*view.project(xy[:, 1], xy[:, 0]), offsets, closed=True)
     south, west, north, east = grid.bounds(cells)
     left, top = view.project(north, west)
     right, bottom = view.project(south, east)

@@ -10,6 +10,7 @@ from typing import Any
 
 from murmurate.core.guarantee import Guarantee, NoGuarantee, short_promise
 from murmurate.core.score import number
+from murmurate.core.space import Places
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.judging.scoring import Evaluation
@@ -21,7 +22,6 @@ from murmurate.report.maps import Base, atlas, grid_around
 from murmurate.report.page import NO_FIGURES
 from murmurate.report.render import render, write_page
 from murmurate.report.score_rows import BETTER
-from murmurate.spaces.grid import Grid
 
 ROWS = 8
 """Rows of a table in a notebook."""
@@ -51,7 +51,7 @@ def plot_trips(trips: Trips, *, base: Base = None, title: str = "Trips") -> Pict
     """Draw where the points of trips are, where trips go, and a few of them. Private trips make a private picture."""
     if not trips.n_trips:
         raise InputError("there is no trip to draw.", "read or release some first.")
-    grid = trips.space if isinstance(trips.space, Grid) else grid_around(trips)
+    grid = trips.space if isinstance(trips.space, Places) else grid_around(trips)
     return _picture(title, {**NO_FIGURES, "atlas": atlas(grid, {title: trips}, base=base)})
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from murmurate.core.registry import Entry, Registry
-from murmurate.core.space import Integers
+from murmurate.core.space import Integers, Places
 from murmurate.core.trips import Trips
 from murmurate.judging.scoring import Evaluation
 from murmurate.metrics.comparison import Side
@@ -21,10 +21,8 @@ from murmurate.report.lives import lives
 from murmurate.report.maps import Base, atlas, grid_around
 from murmurate.report.traffic_maps import traffic_atlas
 from murmurate.report.zone_maps import zone_atlas
-from murmurate.spaces import parse
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows
-from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
 
 ORIGINAL, RELEASED = "Original", "Released"
@@ -54,13 +52,14 @@ class Shown:
     evaluation: Evaluation | None = None
 
     @property
-    def grid(self) -> Grid | None:
-        """Return the grid of the page: the evaluation's grid inside, the release's own, or one around it, in public."""
+    def grid(self) -> Places | None:
+        """Return the places of the page: those of the evaluation inside, the release's own, or cells around it, in public."""
+        if not self.release.trips.n_trips:
+            return None
         if self.original is None:
             own = self.release.space
-            return own if isinstance(own, Grid) else grid_around(self.release.trips) if self.release.trips.n_trips else None
-        laid = parse(self.evaluation.grid) if self.evaluation is not None and self.evaluation.grid else None
-        return laid if isinstance(laid, Grid) and self.release.trips.n_trips else None
+            return own if isinstance(own, Places) else grid_around(self.release.trips)
+        return None if self.evaluation is None else self.evaluation.places
 
 
 def drawn(shown: Shown) -> dict[str, Any]:

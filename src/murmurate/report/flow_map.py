@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 import polars as pl
 
-from murmurate.core.space import Floats, Integers, Space
+from murmurate.core.space import Floats, Integers, Places
 from murmurate.metrics.comparison import Side
 from murmurate.report.breaks import Breaks, shared_breaks
 from murmurate.report.view import View
@@ -47,13 +48,23 @@ class Flows:
     """Per cent of all trips that the flows shown hold."""
 
 
-def zone_grid(grid: Grid) -> Grid:
-    """Return few large zones over the same box."""
+@overload
+def zone_grid(grid: Grid) -> Grid: ...
+
+
+@overload
+def zone_grid(grid: Places) -> Places: ...
+
+
+def zone_grid(grid: Places) -> Places:
+    """Return few large zones over the box of a grid; other places are zones themselves."""
+    if not isinstance(grid, Grid):
+        return grid
     longer = max(grid.rows, grid.columns) * grid.cell_m
     return Grid(grid.south, grid.west, grid.north, grid.east, max(grid.cell_m, longer / ZONES_ACROSS))
 
 
-def strongest_flows(side: Side, zones: Grid) -> Flows:
+def strongest_flows(side: Side, zones: Places) -> Flows:
     """Return the flows that hold most trips; trips that begin or end outside the box are left out."""
     lat, lng = side.degrees
     first, last = side.offsets[:-1], side.offsets[1:] - 1
@@ -73,7 +84,7 @@ def flow_breaks(sides: Sequence[Flows]) -> Breaks:
     return shared_breaks(max(float(flows.share.max(initial=0.0)) for flows in sides), CLASSES)
 
 
-def flow_arcs(view: View, zones: Space, flows: Flows, breaks: Breaks) -> list[Arcs]:
+def flow_arcs(view: View, zones: Places, flows: Flows, breaks: Breaks) -> list[Arcs]:
     """Draw the flows, thin ones first."""
     number = breaks.classes(flows.share)
     labels = breaks.labels("% of trips")

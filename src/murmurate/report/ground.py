@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from murmurate.core.space import Floats, Integers
+from murmurate.core.space import Floats, Integers, Places
 from murmurate.report.coasts import sea_rings
+from murmurate.report.density import outlines
 from murmurate.report.view import View, lines
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
@@ -104,7 +105,7 @@ class Ground:
     credit: str = ""
 
 
-def ground(view: View, base: BaseMap | RoadNetwork | None, grid: Grid | None) -> Ground:
+def ground(view: View, base: BaseMap | RoadNetwork | None, places: Places | None) -> Ground:
     """Draw the base map of a window; without one, coast lines of the world and the edges of the cells."""
     if isinstance(base, RoadNetwork):
         base = BaseMap(network=base)
@@ -115,8 +116,8 @@ def ground(view: View, base: BaseMap | RoadNetwork | None, grid: Grid | None) ->
     layers.append(Layer("coast", _rings(view, base.lines, closed=False)))
     if base.network is not None:
         layers += _roads(view, base.network)
-    elif grid is not None and not base.lines:
-        layers.append(Layer("edge", _edges(view, grid)))
+    elif places is not None and not base.lines:
+        layers.append(Layer("edge", _edges(view, places)))
     return Ground(tuple(layer for layer in layers if layer.d), tuple(_labels(view, base.places)), base.credit)
 
 
@@ -181,7 +182,10 @@ def link_shapes(view: View, network: RoadNetwork, links: Integers) -> tuple[Inte
     return *view.project(network.shape_lat[at], network.shape_lng[at]), offsets
 
 
-def _edges(view: View, grid: Grid) -> str:
+def _edges(view: View, places: Places) -> str:
+    if not isinstance(places, Grid):
+        return outlines(view, places, np.arange(places.n_cells)) if places.n_cells <= MAX_CELL_LINES**2 else ""
+    grid = places
     if max(grid.rows, grid.columns) > MAX_CELL_LINES:
         return ""
     lat, lng = grid.edges()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurate.core.score import Score
-from murmurate.core.space import Floats, Integers
+from murmurate.core.space import Floats, Integers, Places
 from murmurate.core.trips import Trips
 from murmurate.metrics.comparison import Comparison, NotMeasurable, Side
 from murmurate.metrics.semantics import beside, day_sets, pair_similarities, time_allocation
@@ -17,11 +17,10 @@ from murmurate.profiles.classes import location_graph, usage_classes
 from murmurate.profiles.days import STEPS, daily_traces
 from murmurate.profiles.mobility import profiles_of_rows
 from murmurate.report.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Chart, Series
-from murmurate.report.density import Patch, cell_squares
+from murmurate.report.density import Patch, outlines
 from murmurate.report.view import View
-from murmurate.spaces.grid import Grid
 
-Places = NDArray[np.int32]
+Visited = NDArray[np.int32]
 """Cell of each step [day, step]."""
 
 USAGES = 6
@@ -68,12 +67,12 @@ class Lives:
 
 
 def lives(
-    released: Trips, grid: Grid, *, original: Trips | None = None, scores: Sequence[Score] = (), seed: int = 0
+    released: Trips, grid: Places, *, original: Trips | None = None, scores: Sequence[Score] = (), seed: int = 0
 ) -> Lives | None:
     """Draw a release of whole days beside its originals, or alone; None where trips are not days."""
     if not are_days(released):
         return None
-    sides: dict[str, Places]
+    sides: dict[str, Visited]
     if original is None:
         sides = {"released": daily_traces(released, grid, grid.n_cells).place}
     else:
@@ -108,7 +107,7 @@ def are_days(trips: Trips) -> bool:
 # -- how places are used ----------------------------------------------------------------------------------------------
 
 
-def usage_map(title: str, place: Places, grid: Grid, view: View) -> UsageMap:
+def usage_map(title: str, place: Visited, grid: Places, view: View) -> UsageMap:
     """Draw usage classes of the cells that some of these days visit, found by mapping everybody's places onto everybody's."""
     some = place[:DAYS_COMPARED]
     graph = location_graph(profiles_of_rows(some, np.arange(len(some) + 1), grid.n_cells, periods=PERIODS))
@@ -118,13 +117,13 @@ def usage_map(title: str, place: Places, grid: Grid, view: View) -> UsageMap:
     stay_h, hours = _usage(some, graph.place, found)
     order = np.argsort(-stay_h)
     patches = [
-        Patch(rank + 1, cell_squares(view, grid, graph.place[found == k]), f"{_stay(stay_h[k])}, mostly {_busiest(hours[k])}")
+        Patch(rank + 1, outlines(view, grid, graph.place[found == k]), f"{_stay(stay_h[k])}, mostly {_busiest(hours[k])}")
         for rank, k in enumerate(order)
     ]
     return UsageMap(title, f"{len(graph.place):,} cells that {len(some):,} days visit", tuple(patches))
 
 
-def _usage(place: Places, cells: Integers, classes: Integers) -> tuple[Floats, Floats]:
+def _usage(place: Visited, cells: Integers, classes: Integers) -> tuple[Floats, Floats]:
     """Return mean hours of a stay in each class, and how its visits spread over the hours of the day."""
     steps = place.shape[1]
     of_cell = np.full(int(max(place.max(), cells.max())) + 1, -1, dtype=np.int64)
@@ -152,7 +151,7 @@ def _busiest(share: Floats) -> str:
 # -- curves -----------------------------------------------------------------------------------------------------------
 
 
-def similarity_charts(sides: Mapping[str, Places], n_places: int) -> list[Chart]:
+def similarity_charts(sides: Mapping[str, Visited], n_places: int) -> list[Chart]:
     """Draw how alike days are, up to relabelled places: a histogram, and quantiles against quantiles for two sides."""
     alike = {role: pair_similarities(place[:DAYS_COMPARED], n_places) for role, place in sides.items()}
     low = float(np.floor(10 * min(0.9, *(np.quantile(values, 0.005) for values in alike.values()))) / 10)
@@ -172,7 +171,7 @@ def similarity_charts(sides: Mapping[str, Places], n_places: int) -> list[Chart]
     return charts
 
 
-def visit_chart(sides: Mapping[str, Places], n_places: int) -> Chart:
+def visit_chart(sides: Mapping[str, Visited], n_places: int) -> Chart:
     """Draw shares of visits of the most visited places, most visited first."""
     size = min(TOP_PLACES, n_places)
     lines, held = {}, []
@@ -186,7 +185,7 @@ def visit_chart(sides: Mapping[str, Places], n_places: int) -> Chart:
     )
 
 
-def allocation_charts(sides: Mapping[str, Places]) -> list[Chart]:
+def allocation_charts(sides: Mapping[str, Visited]) -> list[Chart]:
     """Draw the share of the day that people spend at their main, second and third place, people in order."""
     charts = []
     for rank, name in enumerate(PLACES):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from murmurate.core.space import Integers
+from murmurate.core.space import Integers, Places
 from murmurate.core.trips import Trips
 from murmurate.metrics.comparison import Side
 from murmurate.report.breaks import Breaks
@@ -83,12 +83,14 @@ class Atlas:
     flows: tuple[Panel, ...]
     flow_legend: Legend
     samples: tuple[Panel, ...]
-    cell_m: float
-    zone_m: float
+    cells: str
+    """What the places of the density maps are."""
+    zones: str
+    """What flows go between."""
 
 
 def atlas(
-    grid: Grid, sides: Mapping[str, Trips], *, base: Base = None, original: str | None = None, pairing: Integers | None = None
+    grid: Places, sides: Mapping[str, Trips], *, base: Base = None, original: str | None = None, pairing: Integers | None = None
 ) -> Atlas:
     """Draw maps of every side (title -> trips); `original` names the side that the others are compared with."""
     shown, zones, view = display_grid(grid), zone_grid(grid), View.of(grid)
@@ -112,7 +114,7 @@ def atlas(
             )
             for title, share in shares.items()
         ),
-        density_legend=_legend("Share of all points in a cell", "density", breaks, "%", CLASSES),
+        density_legend=legend("Share of all points in a cell", "density", breaks, "%", CLASSES),
         change=tuple(
             Panel(
                 title,
@@ -130,11 +132,16 @@ def atlas(
             )
             for title, found in flows.items()
         ),
-        flow_legend=_legend("Share of all trips in a flow", "flow", flow_scale, "%", FLOW_CLASSES),
+        flow_legend=legend("Share of all trips in a flow", "flow", flow_scale, "%", FLOW_CLASSES),
         samples=_samples(view, laid, original, pairing),
-        cell_m=shown.cell_m,
-        zone_m=zones.cell_m,
+        cells=_words(shown, "Cells"),
+        zones=_words(zones, "zones"),
     )
+
+
+def _words(places: Places, what: str) -> str:
+    """Say what places are drawn."""
+    return f"{what} of {places.cell_m:,.0f} m" if isinstance(places, Grid) else places.describe().rstrip(".")
 
 
 def grid_around(trips: Trips) -> Grid:
@@ -184,7 +191,8 @@ def _strands(view: View, side: Side, chosen: Integers) -> list[Strand]:
     return found
 
 
-def _legend(title: str, kind: str, breaks: Breaks, unit: str, classes: int) -> Legend:
+def legend(title: str, kind: str, breaks: Breaks, unit: str, classes: int) -> Legend:
+    """Return the classes of a scale; the greatest always has the strongest colour."""
     labels = breaks.labels(unit)
     return Legend(title, kind, tuple((k + classes - breaks.n + 1, label) for k, label in enumerate(labels)))
 

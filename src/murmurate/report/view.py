@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from murmurate.core.space import Floats, Integers
+from murmurate.core.space import Floats, Integers, Places
 from murmurate.spaces.grid import Grid
 
 LONGER_SIDE = 1000
@@ -15,6 +15,10 @@ LONGER_SIDE = 1000
 
 _MARGIN = 2 * LONGER_SIDE
 """Distance outside the window, in units, up to which a line is followed; strays beyond it are moved to there."""
+
+
+BESIDE = 0.02
+"""Share of the longer side that is shown around places that are not squares. Set by hand."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +31,11 @@ class View:
     east: float
 
     @classmethod
-    def of(cls, grid: Grid) -> View:
-        """Return the box of a grid."""
-        return cls(grid.south, grid.west, grid.north, grid.east)
+    def of(cls, places: Places) -> View:
+        """Return the box of all places; a little more for those that are not squares, which may reach over its edge."""
+        south, west, north, east = places.box
+        pad = 0.0 if isinstance(places, Grid) else BESIDE * max(north - south, east - west)
+        return cls(south - pad, west - pad, north + pad, east + pad)
 
     @cached_property
     def size(self) -> tuple[int, int]:

@@ -6,7 +6,6 @@ Everything is drawn from the release alone, so both editions of a report show it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,12 +13,12 @@ import polars as pl
 from murmurate.core.space import Floats
 from murmurate.report.breaks import Breaks, shared_breaks
 from murmurate.report.charts import LEFT, RIGHT, WIDTH, Chart, Series, y_axis
-from murmurate.report.density import CLASSES, Patch
+from murmurate.report.density import CLASSES, Patch, outlines
 from murmurate.report.flow_map import CLASSES as FLOW_CLASSES
-from murmurate.report.flow_map import SHOWN, Arcs, Flows, flow_arcs, flow_breaks
+from murmurate.report.flow_map import SHOWN, Flows, flow_arcs, flow_breaks
 from murmurate.report.ground import Ground, ground
-from murmurate.report.maps import Base, Legend
-from murmurate.report.view import View, lines
+from murmurate.report.maps import Base, Legend, Panel, legend
+from murmurate.report.view import View
 from murmurate.spaces.zone_flows import HOURS, REST, ZoneFlows
 
 TOP_PAIRS = 12
@@ -30,17 +29,6 @@ MATRIX_SIDE = 640
 
 MAX_MATRIX_DISTRICTS = 60
 """Most districts that a matrix shows; beyond it, cells are too small to read."""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Hold one map, and the same in words."""
-
-    title: str
-    words: str
-    patches: tuple[Patch, ...] = ()
-    arcs: tuple[Arcs, ...] = ()
-    strands: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,9 +62,7 @@ class ZoneAtlas:
 
 def zone_atlas(flows: ZoneFlows, *, level: float, base: Base = None) -> ZoneAtlas:
     """Draw a release of flows."""
-    south, west, north, east = flows.places.box
-    pad = 0.02 * max(north - south, east - west)
-    view = View(south - pad, west - pad, north + pad, east + pad)
+    view = View.of(flows.places)
     totals = {direction: flows.totals(direction, time="day")[:, 0] for direction in ("departures", "arrivals")}
     breaks = shared_breaks(max(float(np.nan_to_num(values).max(initial=0.0)) for values in totals.values()), CLASSES)
     zones = tuple(_choropleth(flows, view, direction, values, breaks) for direction, values in totals.items())
@@ -84,40 +70,31 @@ def zone_atlas(flows: ZoneFlows, *, level: float, base: Base = None) -> ZoneAtla
     squares, cell, matrix_breaks = _matrix(flows)
     return ZoneAtlas(
         view=view,
-        ground=ground(view, base, None),
+        ground=ground(view, base, flows.places),
         scale=view.scale_bar(),
         zones=zones,
-        zone_legend=Legend("Trips a zone", "density", _entries(breaks, CLASSES, "trips")),
+        zone_legend=legend("Trips a zone", "density", breaks, "trips", CLASSES),
         flows=arcs,
-        flow_legend=Legend("Share of all trips", "flow", _entries(arc_breaks, FLOW_CLASSES, "% of trips")),
+        flow_legend=legend("Share of all trips", "flow", arc_breaks, "% of trips", FLOW_CLASSES),
         hours=tuple(_profile(flows, direction) for direction in totals),
         matrix=squares,
         matrix_cell=cell,
-        matrix_legend=Legend("Trips between districts", "density", _entries(matrix_breaks, CLASSES, "trips")),
+        matrix_legend=legend("Trips between districts", "density", matrix_breaks, "trips", CLASSES),
         top=pairs,
         level=f"{level:.0%}",
     )
 
 
-def _entries(breaks: Breaks, n: int, unit: str) -> tuple[tuple[int, str], ...]:
-    return tuple((k + 1 + n - breaks.n, label) for k, label in enumerate(breaks.labels(unit)))
-
-
 def _choropleth(flows: ZoneFlows, view: View, direction: str, values: Floats, breaks: Breaks) -> Panel:
     """Draw every published zone in the colour of its class."""
-    import shapely
-
     known = np.flatnonzero(np.isfinite(values))
-    number = breaks.classes(np.nan_to_num(values))
+    number = breaks.classes(np.nan_to_num(values))[known]
     labels = breaks.labels("trips")
-    patches = []
-    for k in range(breaks.n):
-        rings = shapely.get_rings(shapely.get_parts(flows.places.boundary(known[number[known] == k])))
-        if len(rings):
-            xy = shapely.get_coordinates(rings)
-            offsets = np.concatenate([[0], np.cumsum(shapely.get_num_coordinates(rings))])
-            d = lines(*view.project(xy[:, 1], xy[:, 0]), offsets, closed=True)
-            patches.append(Patch(k + 1 + CLASSES - breaks.n, d, labels[k]))
+    patches = [
+        Patch(k + 1 + CLASSES - breaks.n, outlines(view, flows.places, known[number == k]), labels[k])
+        for k in range(breaks.n)
+        if (number == k).any()
+    ]
     words = f"{len(known):,} of {flows.places.n_cells:,} zones are published; {np.nansum(values):,.0f} trips"
     return Panel(direction.capitalize(), words, tuple(patches))
 

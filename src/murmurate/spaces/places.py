@@ -1,14 +1,19 @@
-"""What all kinds of places share: areas on the sphere, and districts of those that have no hierarchy of their own."""
+"""What all kinds of places share: areas on the sphere, districts of those without a hierarchy, a file of outlines."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from murmurate.core.space import Floats, Integers
+from murmurate.core.space import Floats, Integers, Places
 from murmurate.spaces.sphere import EARTH_RADIUS_M
+
+PLACES = "places.geojson"
+"""File of outlines in the folder of a release."""
 
 
 def areas_m2(shapes: NDArray[Any]) -> Floats:
@@ -48,3 +53,17 @@ def halved(lat: Floats, lng: Floats, n_groups: int) -> Integers:
 def n_districts(n_cells: int) -> int:
     """Return how many districts a number of places has: about its square root, as many as each of them has places."""
     return max(1, round(n_cells**0.5))
+
+
+def write_places(places: Places, path: Path) -> None:
+    """Write outlines, names and districts of places as GeoJSON."""
+    import shapely
+
+    shapes = places.boundary(np.arange(places.n_cells))
+    named = zip(shapes, places.names(), places.districts().tolist(), strict=True)
+    features = [
+        f'{{"type":"Feature","id":{k},"properties":{json.dumps({"place": k, "name": name, "district": district})},'
+        f'"geometry":{shapely.to_geojson(shape)}}}'
+        for k, (shape, name, district) in enumerate(named)
+    ]
+    path.write_text('{"type":"FeatureCollection","features":[\n' + ",\n".join(features) + "\n]}\n", encoding="utf-8")

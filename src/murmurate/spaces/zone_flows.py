@@ -14,6 +14,7 @@ import polars as pl
 
 from murmurate.core.space import Floats, Integers, Places
 from murmurate.errors import Fault, InputError
+from murmurate.spaces.places import PLACES, write_places
 
 HOURS = 24
 """Hours of a day, local time."""
@@ -30,7 +31,7 @@ LENGTHS_KM = np.array([0.5, 1, 2, 3, 5, 7.5, 10, 15, 20, 30, 50, 100])
 MINUTES = np.array([2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180])
 """Upper edges of the classes of trip duration, in minutes; the last class has none."""
 
-ZONES, OD, CLASSES, ABOUT, PLACES = "zones.parquet", "od.parquet", "classes.parquet", "flows.json", "places.geojson"
+ZONES, OD, CLASSES, ABOUT = "zones.parquet", "od.parquet", "classes.parquet", "flows.json"
 """Files of a release of flows."""
 
 FIGURE = {"trips": pl.Int64, "se": pl.Float64, "low": pl.Float64, "high": pl.Float64}
@@ -205,20 +206,6 @@ class ZoneFlows:
 
 N_PERIODS = {"hour": HOURS, "part": len(PARTS), "day": 1}
 """Number of periods of each level of time."""
-
-
-def write_places(places: Places, path: Path) -> None:
-    """Write outlines, names and districts of places as GeoJSON."""
-    import shapely
-
-    shapes = places.boundary(np.arange(places.n_cells))
-    named = zip(shapes, places.names(), places.districts().tolist(), strict=True)
-    features = [
-        f'{{"type":"Feature","id":{k},"properties":{json.dumps({"place": k, "name": name, "district": district})},'
-        f'"geometry":{shapely.to_geojson(shape)}}}'
-        for k, (shape, name, district) in enumerate(named)
-    ]
-    path.write_text('{"type":"FeatureCollection","features":[\n' + ",\n".join(features) + "\n]}\n", encoding="utf-8")
 
 
 def _canonical(name: str, table: pl.DataFrame, schema: Mapping[str, Any]) -> pl.DataFrame:

@@ -13,14 +13,14 @@ import numpy as np
 import polars as pl
 
 from murmurate.core.parameters import whole
-from murmurate.core.space import Integers, Space
+from murmurate.core.space import Integers, Places, Space
 from murmurate.core.trips import Identity, Trips
 from murmurate.errors import InputError, ParameterError
 from murmurate.ingest.segment import drop_brief, drop_single_visits
 from murmurate.judging.study.spec import DatasetSpec
 from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import Side
-from murmurate.spaces import Grid, Plane, parse
+from murmurate.spaces import Plane, parse
 
 DATA_FOLDER = "MURMURATE_DATA"
 """Environment variable that names a folder of data files."""
@@ -43,7 +43,7 @@ class Dataset:
     def side(self) -> Side:
         """The originals as metrics read them, on the grid of the study; computed once for all repeats."""
         grid = self.spaces.get("grid")
-        return compare(self.trips, self.trips, grid=grid if isinstance(grid, Grid) else None).original
+        return compare(self.trips, self.trips, grid=grid if isinstance(grid, Places) else None).original
 
     def repeated(self, times: int) -> Trips:
         """Return as many copies of all trips, each of people of its own: one run over it is `times` independent runs."""

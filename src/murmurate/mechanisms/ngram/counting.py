@@ -8,10 +8,9 @@ import numpy as np
 from numba import njit
 
 from murmurate.asking.table import Contributions, Part
-from murmurate.core.space import Integers
+from murmurate.core.space import Integers, Places
 from murmurate.ingest.discretise import visited_cells
 from murmurate.mechanisms.ngram.tree import Growing, level_name
-from murmurate.spaces.grid import Grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,16 +24,16 @@ class Sequences:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSequences:
-    """Turn trips into sequences of cells of the public grid, each trip by itself."""
+    """Turn trips into sequences of public places, each trip by itself."""
 
-    grid: Grid
+    places: Places
     slot_s: int
     l_max: int
 
     def __call__(self, part: Part) -> Sequences:
         """Visited cells, cut to `l_max` symbols with the end; trips that stay in one cell (or outside) are left out."""
-        visits = visited_cells(part.trips, self.grid, slot_s=self.slot_s)
-        symbols, offsets = ended(visits.cells, visits.offsets, end=self.grid.n_cells, l_max=self.l_max)
+        visits = visited_cells(part.trips, self.places, slot_s=self.slot_s)
+        symbols, offsets = ended(visits.cells, visits.offsets, end=self.places.n_cells, l_max=self.l_max)
         return Sequences(symbols, offsets, part.unit[visits.trip])
 
 

@@ -12,12 +12,12 @@ from murmurate.asking import Budget, Facts, Round
 from murmurate.asking.table import Answers
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import positive, whole
+from murmurate.core.space import Places
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.ngram.counting import CountLevel, ReadSequences
 from murmurate.mechanisms.ngram.model import NGramModel, load_model
 from murmurate.mechanisms.ngram.tree import Growth
 from murmurate.spaces import parse_specs
-from murmurate.spaces.grid import Grid
 from murmurate.synthesis.frames import check_unit
 
 if TYPE_CHECKING:
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class NGram:
-    """Count grams of visited cells with Laplace noise and walk over those that are clear of it.
+    """Count grams of visited places with Laplace noise and walk over those that are clear of it.
 
     Guarantee
         epsilon-differential privacy for one unit, add or remove. A trip is cut to `l_max` symbols, so it changes the
         counts of each level by at most `l_max`, and the budgets along any path of the tree add to epsilon.
 
+    >>> from murmurate.spaces import Grid
     >>> NGram(epsilon=1.0, space=Grid(60.1, 24.8, 60.3, 25.1, 1000)).guarantee().delta
     0.0
     """
@@ -45,8 +46,8 @@ class NGram:
 
     epsilon: float
     """The budget of one unit; smaller protects more."""
-    space: Grid
-    """The public grid whose cells are the symbols of grams."""
+    space: Places
+    """The public places that are the symbols of grams: grid:..., hex:..., zones:FILE or stops:FILE."""
     unit: str = "trip"
     """Whose presence is protected: "trip", "user_day" or "user"."""
     max_trips: int | None = None
@@ -69,9 +70,9 @@ class NGram:
         whole("l_max", self.l_max, at_least=3, at_most=10_000)
         whole("n_max", self.n_max, at_most=20)
         whole("slot_s", self.slot_s, at_most=3600)
-        if not isinstance(self.space, Grid):
+        if not isinstance(self.space, Places):
             raise ParameterError(
-                "ngram works on a public grid: give space=Grid(...) or --space grid:SOUTH,WEST,NORTH,EAST:CELL_M; "
+                "ngram works on places: give --space grid:SOUTH,WEST,NORTH,EAST:CELL_M, hex:..., zones:FILE or stops:FILE; "
                 f"got {self.space!r}."
             )
 
@@ -84,12 +85,12 @@ class NGram:
         return DP(
             epsilon=self.epsilon,
             unit=self.bounds(),
-            assumptions=("the grid, l_max and n_max are public and were not chosen by looking at these data",),
+            assumptions=("the places, l_max and n_max are public and were not chosen by looking at these data",),
         )
 
     def statement(self) -> tuple[str, ...]:
         return (
-            f"These are synthetic sequences of cells of a public grid ({self.space.describe()}): no row belongs to a person.",
+            f"These are synthetic sequences of public places ({self.space.describe()}): no row belongs to a person.",
             f"They repeat what frequent grams of up to {self.n_max} cells show; trips were cut to {self.l_max - 1} cells, and "
             "they carry neither times nor destinations.",
         )
@@ -114,7 +115,7 @@ class NGram:
             return None
         return Round(
             tables=(tree.next_table,),
-            prepare=ReadSequences(grid=self.space, slot_s=self.slot_s, l_max=self.l_max),
+            prepare=ReadSequences(places=self.space, slot_s=self.slot_s, l_max=self.l_max),
             contribute=CountLevel.of(tree, len(answers)),
             keep="sequences",
         )
@@ -131,4 +132,4 @@ class NGram:
 
     def load(self, path: Path) -> NGramModel:
         """Read back a saved model."""
-        return load_model(path)
+        return load_model(path, self.space)
