@@ -22,7 +22,11 @@ LedgerUrl = Annotated[
     typer.Option("--ledger", help="A file or a PostgreSQL URL; default: a file in your state folder; `demo`: in memory."),
 ]
 SpaceSpec = Annotated[
-    str | None, typer.Option("--space", help="plane:LAT,LNG, grid:SOUTH,WEST,NORTH,EAST:CELL_M or road:FILE.")
+    str | None,
+    typer.Option(
+        "--space",
+        help="plane:LAT,LNG, grid:SOUTH,WEST,NORTH,EAST:CELL_M, hex:RESOLUTION@BOX, zones:FILE, stops:FILE or road:FILE.",
+    ),
 ]
 Layout = Annotated[
     str | None, typer.Option("--layout", help="A known data set or format: porto, divvy, tlc, mds, ...; see docs/reading.md.")

@@ -28,7 +28,7 @@ LNG = ("stop_lon", "lng", "lon", "longitude", "x")
 """Names of the column of longitudes."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Stops(Zones):
     """Holds points; a place is everything within 500 m that is nearer to its stop than to any other (Voronoi)."""
 

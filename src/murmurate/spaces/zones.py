@@ -29,7 +29,7 @@ SHOWN_FAULTS = 5
 """Faulty zones named in one message."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Zones:
     """Holds polygons that do not overlap; places are numbered in the order of the file. A point between them has no place."""
 
@@ -61,6 +61,10 @@ class Zones:
         tags = [row for row, _ in rows]
         lat, lng = centres(shapely.point_on_surface(shapes))
         return cls(shapes=shapes, labels=labels_of(tags), district=districts_of(tags, lat, lng), source=path.name)
+
+    def __repr__(self) -> str:
+        """Return the spec: outlines would fill pages of an error message."""
+        return self.spec()
 
     # -- the Space protocol ----------------------------------------------------------------------------------------
 
