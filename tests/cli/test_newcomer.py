@@ -14,6 +14,8 @@ import pytest
 from murmurate.cli import main
 from murmurate.core.ledger import Ledger
 from murmurate.custody.looking import WEAK_WORDS
+from murmurate.ingest.read import read
+from murmurate.spaces.road import RoadNetwork, write_roads
 
 BOX = "60.1,24.8,60.3,25.1"
 
@@ -44,10 +46,12 @@ def folder(tmp_path_factory):
     (place / "trips.csv").write_text(trips())
     (place / "swapped.csv").write_text(trips(swap=True))
     (place / "stream.csv").write_text(stream())
+    town = RoadNetwork.from_arrays(
+        node_lat=[41.1, 41.1], node_lng=[-8.6, -8.599], link_from=[0, 1], link_to=[1, 0], road_class=[5, 5]
+    )
+    write_roads(town, place / "porto.geojson")
     (place / "there").mkdir()
     with Ledger(place / "spent.sqlite") as ledger:
-        from murmurate.ingest.read import read
-
         name = ledger.population_of(read(place / "trips.csv", time_zone="UTC").identity, population="riders", create=True)
         ledger.limit(name, kind="dp", unit="trip", epsilon=0.5)
     return place
@@ -89,56 +93,49 @@ MISTAKES = {
     "wrong column": (release("--column", "uid=usr_id", "--limit", "1"), 2, "Did you mean 'user_id'"),
     "swapped coordinates": (release(source="swapped.csv"), 2, "--column lat="),
     "wrong box": (release(space="grid:41.1,-8.7,41.2,-8.5:500"), 2, "public box around the data"),
+    "foreign roads": (
+        release("--limit", "1:1e-6", mechanism="road_counts", space="road:porto.geojson"),
+        2,
+        "--space road:FILE",
+    ),
     "no limit": (release("--link", "none"), 2, "--limit dp:trip:1"),
     "spent budget": (release("--ledger", "spent.sqlite"), 3, "About epsilon 0.5 per trip would fit"),
-    "existing folder": (release(out="there"), 2, "exists already"),
+    "existing folder": (release(out="there"), 2, "Name a new folder with --out"),
     "unknown mechanism": (release(mechanism="flok"), 2, "Did you mean 'flock'"),
-    "epsilon as text": (release(epsilon="one"), 2, "epsilon must be a finite number"),
+    "epsilon as text": (release(epsilon="one"), 2, "--set epsilon="),
+    "no trips in the box": (release(space="grid:60.28,24.8,60.3,24.85:500"), 2, "murmurate start FILE"),
+    "raw stream": (release(source="stream.csv"), 2, "--split-gap 5min"),
+}
+"""The twelve: what is typed, the exit code, and what the message says to type next."""
+ALSO = {
     "few trips": (release("--set", "unit=user", "--set", "delta=1e-6", "--limit", "1", epsilon="0.1"), 2, "unit=trip"),
     "weak promise": (release("--limit", "99", epsilon="20"), 2, WEAK_WORDS),
+    "format that holds no such data": (release("--format", "shp", "--limit", "1"), 2, "geojson"),
+    "base map that is no map": (["evaluate", "there", "--against", "trips.csv", "--base", "trips.csv"], 2, "trips.csv"),
 }
+"""Other mistakes, likewise."""
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_one_message_says_what_to_type(name, run):
-    arguments, code, hint = MISTAKES[name]
+def test_there_are_twelve():
+    assert len(MISTAKES) == 12
+
+
+@pytest.mark.parametrize("name", MISTAKES | ALSO)
+def test_one_message_says_what_to_type(name, run, folder):
+    arguments, code, hint = (MISTAKES | ALSO)[name]
     done = run(*arguments)
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
     assert hint in done.stderr
+    titles = ("The input cannot be used", "That cannot be done", "Refused.", "Usage:")
+    assert sum(done.stderr.count(title) for title in titles) == 1, "one message"
     assert "Traceback" not in done.stderr
-    spent = run("ledger", "show", "--json", *(("--ledger", "spent.sqlite") if "spent.sqlite" in arguments else ()))
-    assert not [entry for entry in json.loads(spent.stdout)["history"] if entry["what"] == "debit"]
+    assert not (folder / "out").exists()
+    for ledger in ("spent.sqlite", None):  # whichever was meant, neither was charged
+        spent = run("ledger", "show", "--json", *(("--ledger", ledger) if ledger else ()))
+        assert not [entry for entry in json.loads(spent.stdout)["history"] if entry["what"] == "debit"]
 
 
-def test_foreign_roads_are_noticed_before_the_charge(run, folder):
-    from murmurate.spaces.road import RoadNetwork
-    from murmurate.spaces.road.write import write_roads
-
-    town = RoadNetwork.from_arrays(
-        node_lat=[41.1, 41.1], node_lng=[-8.6, -8.599], link_from=[0, 1], link_to=[1, 0], road_class=[5, 5]
-    )
-    write_roads(town, folder / "porto.geojson")
-    given = [
-        "--in",
-        "trips.csv",
-        "--time-zone",
-        "UTC",
-        "--space",
-        "road:porto.geojson",
-        "--set",
-        "epsilon=1",
-        "--limit",
-        "1:1e-6",
-    ]
-    done = run("release", "road_counts", *given, "--out", "roads")
-    assert done.returncode == 2
-    assert "roads of the same place" in done.stderr
-
-
-def test_a_raw_stream_is_noticed_and_start_splits_it(run, folder):
-    done = run(*release(source="stream.csv"))
-    assert done.returncode == 2
-    assert "--split-gap 5min" in done.stderr
+def test_start_splits_a_raw_stream(run, folder):
     started = run("start", "stream.csv", "--time-zone", "UTC", "--yes", "--recipe", "stream.toml", "--protect", "trip")
     assert started.returncode == 0, started.stderr
     assert "murmurate release stream.toml" in started.stdout

@@ -9,7 +9,7 @@ from murmurate.core.guarantee import DP, KAnonymity, Unit
 from murmurate.custody.limits import parse_limit, population_for
 from murmurate.custody.recipes import Recipe
 from murmurate.errors import ParameterError
-from small_town import town
+from small_town import GRID, town
 
 PROMISE = DP(epsilon=1.0, delta=1e-6, unit=Unit(name="trip"))
 
@@ -60,3 +60,17 @@ def test_another_limit_than_the_one_set_is_refused(ledger):
 def test_other_words_are_refused(text):
     with pytest.raises(ParameterError, match="--limit takes"):
         parse_limit(text, PROMISE)
+
+
+@pytest.mark.parametrize("set_first", [False, True])
+def test_python_says_that_no_limit_is_set_in_one_sentence(ledger, caplog, set_first):
+    private = town(600)
+    if set_first:
+        ledger.limit(ledger.population_of(private.identity, population="riders", create=True), unit="trip", epsilon=9.0)
+    mechanism = mm.Flock(epsilon=5.0, space=GRID, n_out=5)
+    mm.release(mechanism, private, ledger=ledger, population="riders")
+    said = [record.getMessage() for record in caplog.records if record.name == "murmurate"]
+    assert len(said) == (0 if set_first else 1)
+    if said:
+        assert said[0].startswith("Notice: no limit is set for dp per trip of population 'riders'")
+        assert "ledger.limit('riders', kind='dp', unit='trip', epsilon=...)" in said[0]

@@ -228,3 +228,64 @@ def test_the_command_line_exports_and_verifies(released, tmp_path):
     assert checked.exit_code == 0 and "mechanism: od_counts" in checked.output
     (tmp_path / "csv" / "od.csv").write_text("x")
     assert isinstance(runner.invoke(app, ["verify", str(tmp_path / "csv")]).exception, MurmurateError)
+
+
+@pytest.mark.parametrize(
+    ("kind", "format", "files"),
+    [
+        ("trips", ["csv", "gpkg"], ["data.csv", "data.gpkg", "data.parquet"]),
+        ("trips", "geojson", ["data.geojson", "data.parquet"]),
+        ("flows", ["csv", "geojson"], ["csv/od.csv", "geojson/flows.geojson", "geojson/zones.geojson"]),
+        ("network", "csv", ["data.csv", "links.parquet"]),
+    ],
+)
+def test_a_release_holds_other_formats_beside_its_own(town, kind, format, files, tmp_path):
+    made = {
+        "trips": mechanisms.example("geoind", town.spaces()),
+        "flows": ODCounts(epsilon=20.0, space=town.grid(2000.0), max_error=0.5),
+        "network": mechanisms.example("road_counts", town.spaces()),
+    }[kind]
+    release = mm.release(
+        made, town.trips, ledger=mm.Ledger.in_memory(), out=tmp_path / "out", rng=noise.seeded(1), format=format
+    )
+    assert set(files) <= set(release.manifest.files)
+    assert mm.verify(tmp_path / "out")["files"]
+    if "data.csv" in files:
+        assert pl.read_csv(tmp_path / "out" / "data.csv").height == release.to_polars().height
+    (tmp_path / "out" / files[0]).write_text("x")
+    with pytest.raises(VerifyError, match="changed"):
+        mm.verify(tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", mechanisms.NAMES)
+def test_what_a_mechanism_makes_is_known_before_it_runs(town, name, tmp_path):
+    kinds = {"dp_ani": "network", "od_successive": "network", "road_counts": "network", "od_counts": "flows"}
+    assert getattr(mechanisms.mechanism_class(name), "makes", "trips") == kinds.get(name, "trips")
+
+
+@pytest.mark.parametrize("format", ["gpkg", "geojson", "omx", "xls"])
+def test_a_format_that_cannot_hold_the_data_is_refused_before_the_charge(town, format, tmp_path):
+    with mm.Ledger(tmp_path / "ledger.sqlite") as ledger:
+        with pytest.raises(ParameterError, match="csv"):
+            mm.release(
+                mechanisms.example("road_counts", town.spaces()), town.trips, ledger=ledger, out=tmp_path / "a", format=format
+            )
+        assert not ledger.populations()
+
+
+def test_recipes_and_the_command_line_name_formats(town, tmp_path, monkeypatch):
+    monkeypatch.setenv("MURMURATE_STATE", str(tmp_path / "state"))
+    town.trips.table.write_csv(tmp_path / "trips.csv", datetime_format="%Y-%m-%dT%H:%M:%SZ")
+    box = ",".join(str(value) for value in town.box)
+    text = f"""mechanism = "od_counts"\nin = "{tmp_path}/trips.csv"\nlimit = "9"\nformat = "csv"
+[set]\nepsilon = 5\nspace = "grid:{box}:2000"\n"""
+    (tmp_path / "recipe.toml").write_text(text)
+    runner = CliRunner()
+    done = runner.invoke(app, ["release", str(tmp_path / "recipe.toml"), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out" / "csv" / "od.csv").is_file()
+    more = ["--format", "geojson", "--format", "sumo", "--out", str(tmp_path / "other")]
+    refused = runner.invoke(app, ["release", str(tmp_path / "recipe.toml"), *more])
+    assert isinstance(refused.exception, ParameterError) and refused.exception.exit_code == 2
+    (tmp_path / "recipe.toml").write_text(text.replace('"csv"', "3"))
+    assert "format must be a format" in str(runner.invoke(app, ["release", str(tmp_path / "recipe.toml")]).exception)

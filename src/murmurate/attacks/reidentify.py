@@ -12,7 +12,6 @@ from murmurate.core.score import Score
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
-from murmurate.metrics.hausdorff import squared_to_polyline
 
 KNOWN = (1, 2, 4)
 """Numbers of known points; four identify most people in published studies (de Montjoye et al. 2013)."""
@@ -130,13 +129,36 @@ def _nearest_to_line(released: Tracks, target: Integers, original: Tracks, point
     x, y, offsets = released
     known_x, known_y, _ = original
     result = np.empty((len(target), points.shape[0], points.shape[1]))
+    run = np.zeros(len(x))  # metres along the trace up to each vertex
     for t in range(len(target)):
         first, last = offsets[target[t]], offsets[target[t] + 1]
+        run[first] = 0.0
+        for i in range(first + 1, last):
+            run[i] = run[i - 1] + np.hypot(x[i] - x[i - 1], y[i] - y[i - 1])
         for c in range(points.shape[0]):
             for k in range(points.shape[1]):
-                point = (known_x[points[c, k]], known_y[points[c, k]])
-                result[t, c, k] = np.sqrt(squared_to_polyline(point, x, y, (first, last), 0.0))
+                result[t, c, k] = _to_line(known_x[points[c, k]], known_y[points[c, k]], x, y, run, (first, last))
     return result
+
+
+@njit(cache=True, nogil=True)
+def _to_line(px: float, py: float, x: Floats, y: Floats, run: Floats, span: tuple[int, int]) -> float:  # noqa: PLR0917
+    """Return metres from a point to a polyline. A vertex at distance d rules out all of the line within d - best metres of it,
+    so most of a line that lies far away is stepped over.
+    """
+    at, last = span
+    best = np.hypot(px - x[at], py - y[at])
+    while at < last - 1:
+        ex, ey = x[at + 1] - x[at], y[at + 1] - y[at]
+        square = ex * ex + ey * ey
+        if square > 0:
+            along = min(1.0, max(0.0, ((px - x[at]) * ex + (py - y[at]) * ey) / square))
+            best = min(best, np.hypot(px - x[at] - along * ex, py - y[at] - along * ey))
+        at += 1
+        reach = run[at] + np.hypot(px - x[at], py - y[at]) - best
+        while at < last - 1 and run[at + 1] <= reach:
+            at += 1
+    return best
 
 
 @njit(cache=True, nogil=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from murmurate.cli.show import asking
 from murmurate.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ class Asked:
         if not self.yes and not sys.stdin.isatty():
             raise InputError(told(found), "Mend this, or say --yes to go on as it is. Nothing was charged.")
         typer.echo(f"Before the charge (private, published nowhere):\n{told(found)}", err=True)
-        if not self.yes and not typer.confirm("Go on and spend the budget all the same?"):
+        with asking():
+            agreed = self.yes or typer.confirm("Go on and spend the budget all the same?")
+        if not agreed:
             raise typer.Exit(2)
 
     def about_weakness(self, weakness: str | None) -> str | None:
@@ -61,7 +64,8 @@ class Asked:
                 f"smaller epsilon, or confirm it with --confirm '{WEAK_WORDS}', which is recorded."
             )
         typer.echo(f"This promise hardly protects anybody: {weakness}.", err=True)
-        said = self.confirm if self.confirm is not None else typer.prompt(f"Type '{WEAK_WORDS}' to go on", err=True)
+        with asking():
+            said = self.confirm if self.confirm is not None else typer.prompt(f"Type '{WEAK_WORDS}' to go on", err=True)
         if said.strip().strip("'\"").casefold() != WEAK_WORDS:
             raise ParameterError(f"not confirmed: the words are '{WEAK_WORDS}'; got {said!r}.")
         return weakness

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from murmurate.cli.choices import use_processors
 from murmurate.cli.show import table, working
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def demo(
     workers: Annotated[int, typer.Option(help="Processes to use; each compiles kernels that are not cached yet.")] = 1,
 ) -> None:
     """Build a city, run every mechanism on it, judge them all and write one report to look at."""
+    use_processors(f"processes:{workers}")
     from murmurate.mechanisms import NAMES
     from murmurate.report.tour import tour
 

@@ -30,7 +30,7 @@ from murmurate.cli.choices import (
     takes,
     use_processors,
 )
-from murmurate.cli.show import as_json, table, working
+from murmurate.cli.show import as_json, asking, table, working
 from murmurate.custody.recipes import Recipe, advice, build_mechanism, gather, parse_settings, to_toml
 from murmurate.errors import ParameterError
 
@@ -94,6 +94,9 @@ def release(
     confirm: Confirm = None,
     signed_by: SignedBy = None,
     resume: Resume = None,
+    format: Annotated[
+        list[str] | None, typer.Option("--format", help="Beside GeoParquet: csv, geojson or gpkg; may be repeated.")
+    ] = None,
     workers: Workers = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show every default, the promise and the price; spend nothing.")
@@ -101,7 +104,7 @@ def release(
     json: Json = False,
 ) -> None:
     """Charge the ledger, run a mechanism, and write a release folder."""
-    recipe = replace(recipe, link=link or recipe.link, keep_ids=keep_ids or recipe.keep_ids)
+    recipe = replace(recipe, link=link or recipe.link, keep_ids=keep_ids or recipe.keep_ids, format=format or recipe.format)
     if explain:
         _explain(recipe, build_mechanism(recipe)[0], json)
     else:
@@ -145,7 +148,7 @@ def _make(
     from murmurate.custody.releasing import prepare
     from murmurate.engine import engine
 
-    with working(), engine(word) as running:
+    with working(f"releasing with {recipe.mechanism}"), engine(word) as running:
         prepared = prepare(recipe, running)
         confirmed = None
         if recipe.ledger != "demo":
@@ -177,7 +180,7 @@ def sample(
     n_out = values.pop("n_out", None)
     if values or n_out is None:
         raise ParameterError(f"sample takes --set n_out=N (and seed for demos); got {', '.join(values) or 'no n_out'}.")
-    with working(), open_engine(word) as running:
+    with working("drawing trips"), open_engine(word) as running:
         made = sample_model(model, n_out=n_out, out=out, seed=seed, running=running)
     _announce(made, None, None, json)
 
@@ -237,14 +240,12 @@ def _ask_for_limit(recipe: Recipe, guarantee: Guarantee) -> dict[str, Any] | Non
     from murmurate.custody.limits import limit_words, parse_limit, refuse_unlimited
 
     if recipe.ledger is not None:
-        typer.echo(
-            f"Notice: no limit is set for {guarantee.kind} per {guarantee.unit.name}; see `murmurate ledger limit`.", err=True
-        )
-        return None
+        return None  # the charge says that there is no limit
     if not sys.stdin.isatty():
         refuse_unlimited(guarantee)
-    typer.echo(limit_words(guarantee))
-    answer = typer.prompt(f"The most that may ever be spent per {guarantee.unit.name}")
+    with asking():
+        typer.echo(limit_words(guarantee))
+        answer = typer.prompt(f"The most that may ever be spent per {guarantee.unit.name}")
     return parse_limit(answer, guarantee)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import Lock, Timer
 from typing import Any
 
 import typer
@@ -129,37 +129,71 @@ def paragraph(text: str) -> None:
 
 
 @contextmanager
-def working() -> Iterator[None]:
-    """Show a progress bar for what takes longer than a second; quiet where stderr is not a terminal."""
+def working(what: str = "working") -> Iterator[None]:
+    """Show a progress bar for what takes longer than a second; quiet where stderr is not a terminal.
+
+    Where nothing reports how far it has come, a bar without an end says that `what` goes on.
+    """
     if not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    began, tasks, shown = time.monotonic(), {}, False
-
-    def sink(what: str, done: float, total: float | None) -> None:
-        nonlocal shown
-        if not shown and time.monotonic() - began > SHOW_AFTER_S:
-            bars.start()
-            shown = True
-        if what not in tasks:
-            tasks[what] = bars.add_task(what, total=total)
-        bars.update(tasks[what], completed=done, total=total)
-
+    bars = _Bars(what)
+    _shown.append(bars)
     try:
-        with progress.shown_by(sink):
+        with progress.shown_by(bars.report):
+            bars.wait_and_show()
             yield
     finally:
-        if shown:
-            bars.stop()
+        bars.hide()
+        _shown.remove(bars)
+
+
+@contextmanager
+def asking() -> Iterator[None]:
+    """Take progress bars off the terminal while a person is asked something."""
+    for bars in _shown:
+        bars.hide()
+    try:
+        yield
+    finally:
+        for bars in _shown:
+            bars.wait_and_show()
+
+
+class _Bars:
+    """Draw bars on stderr, from `SHOW_AFTER_S` seconds after the work began."""
+
+    def __init__(self, what: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+        times = (TimeElapsedColumn(), TimeRemainingColumn())
+        self._drawn = Progress(*columns, *times, console=Console(stderr=True), transient=True)
+        self._tasks = {what: self._drawn.add_task(what, total=None)}
+        self._lock = Lock()
+        self._timer: Timer | None = None
+
+    def report(self, what: str, done: float, total: float | None) -> None:
+        """Take what a task reports; the terminal shows it with the next picture."""
+        with self._lock:
+            if what not in self._tasks:
+                self._tasks[what] = self._drawn.add_task(what, total=total)
+            self._drawn.update(self._tasks[what], completed=done, total=total)
+
+    def wait_and_show(self) -> None:
+        """Draw from a second on: shorter work would make a bar flicker."""
+        self._timer = Timer(SHOW_AFTER_S, self._drawn.start)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def hide(self) -> None:
+        """Draw no longer, and leave nothing behind."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+        self._drawn.stop()
+
+
+_shown: list[_Bars] = []
+"""Bars of the commands that run, so that a question can take them off the terminal."""

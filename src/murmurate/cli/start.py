@@ -12,6 +12,7 @@ import typer
 
 from murmurate.cli.choices import Json, clean_options, read_options, takes
 from murmurate.cli.show import as_json, working
+from murmurate.cli.show import asking as quietly
 from murmurate.errors import InputError, OutputError, ParameterError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def start(
     asking = not yes and not json and sys.stdin.isatty()
     if not yes and not json and not asking:
         raise ParameterError("there is no terminal to ask questions in: add --yes to take the advice, or answer with options.")
-    with working():
+    with working("reading"):
         found = _looked(source, read, clean, asking)
     if not json:
         _show(found)
@@ -88,7 +89,8 @@ def _looked(source: str, read: dict[str, Any], clean: dict[str, Any], asking: bo
     except InputError as error:
         if not asking or "no time zone" not in str(error):
             raise
-        zone = typer.prompt("The times carry no zone. Which one are they in, such as Europe/Helsinki")
+        with quietly():
+            zone = typer.prompt("The times carry no zone. Which one are they in, such as Europe/Helsinki")
         return look(source, read={**read, "time_zone": zone}, clean=clean)
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from murmurate.core.guarantee import Guarantee
 from murmurate.core.ledger import Ledger
 from murmurate.core.mechanism import Mechanism
 from murmurate.core.parameters import public_parameters
 from murmurate.core.trips import Identity
 from murmurate.custody.internal import Internal, Private
 from murmurate.errors import InputError, LedgerError, MurmurateError
+
+LOG = logging.getLogger("murmurate")
+"""Where a program that uses this package hears sentences that are no errors."""
 
 
 @contextmanager
@@ -63,12 +68,27 @@ def charged(
             if not _is_charged(ledger, internal.release_id):  # what the same order keeps that came first stays
                 internal.drop()
             raise
+        _say_unlimited(ledger, name, mechanism.guarantee())
     try:
         yield internal
     except BaseException as error:  # also errors of other makers, such as a full disk, and an interruption by hand
         error.charged = internal.release_id  # type: ignore[attr-defined]
         error.resumable = internal.has_unfinished  # type: ignore[attr-defined]
         raise
+
+
+def _say_unlimited(ledger: Ledger, population: str, guarantee: Guarantee) -> None:
+    """Say, on the standard error of a program that set up no logging, that nothing bounds what may be spent."""
+    account = (guarantee.kind, guarantee.unit.name)
+    if ledger.purpose == "demo" or guarantee.kind not in ("dp", "geoind"):
+        return
+    if account not in {limit.account for limit in ledger.limits(population)}:
+        amount = "epsilon_per_m" if guarantee.kind == "geoind" else "epsilon"
+        LOG.warning(
+            "Notice: no limit is set for %s per %s of population %r, so nothing stops further releases. Set one with "
+            "`murmurate ledger limit`, or in Python with ledger.limit(%r, kind=%r, unit=%r, %s=...).",
+            *account, population, population, *account, amount,
+        )  # fmt: skip
 
 
 def _is_charged(ledger: Ledger, release_id: str) -> bool:

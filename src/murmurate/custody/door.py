@@ -30,6 +30,7 @@ from murmurate.custody.reading import Private, fitted_whole, measured_model, rea
 from murmurate.engine import Engine, Serial
 from murmurate.engine import engine as open_engine
 from murmurate.errors import InputError, LedgerError, ParameterError, UnknownPopulation
+from murmurate.exports import check_formats, write_beside
 from murmurate.ingest.columns import NAMES, ROW_NUMBER, plain
 from murmurate.releases.folder import DATA, Release, check_free, new_folder, open_release, seal
 from murmurate.releases.manifest import FILE, Manifest, hash_file
@@ -60,6 +61,7 @@ def release(
     keep_pairing: bool = True,
     declared: Sequence[str] = (),
     confirmed: str | None = None,
+    format: str | Sequence[str] = (),
     rng: noise.Randomness | None = None,
     workers: int = 1,
     engine: str | Engine | None = None,
@@ -75,7 +77,8 @@ def release(
     pseudonym: none, those of a day or of a user. `keep_ids` keeps uid and tid, for studies. `accept_no_guarantee` lets a
     mechanism without a guarantee run. `keep_pairing` keeps, beside the ledger, which released trip came from which original:
     pairwise scores need it. `declared` are sentences about what was looked up in the data and declared public; they are
-    published with the release. `confirmed` says what weakness a person confirmed, for the ledger. `rng` is seeded for tests
+    published with the release. `confirmed` says what weakness a person confirmed, for the ledger. `format` is csv, geojson or
+    gpkg, or several: the same data once more in the folder, for tools that open no Parquet. `rng` is seeded for tests
     and demos only. `workers` is a number of processes; `engine` is an engine or its word instead, such as "dask-local:2"
     (docs/scale.md).
     `release_id` is random unless it is given; the ledger charges no id twice, so an order that is repeated is charged once.
@@ -86,6 +89,7 @@ def release(
     rng = rng or noise.secure()
     running = open_engine(engine or workers)
     guarantee = _checked(mechanism, private, link)
+    formats = check_formats(format, mechanism)
     facts = {"link": link, "ids": "kept" if keep_ids else "pseudonyms"}
     made = _made_with(private, declared)
     with (
@@ -127,7 +131,8 @@ def release(
             if pairing is not None:
                 pairing.close()
         kind = getattr(payload, "kind", "trips")
-        manifest = _sealed(temporary, mechanism, private, ledger, internal, kind=kind, seeded=rng.seeded, **facts, **made)
+        noted = {"kind": kind, "seeded": rng.seeded, **facts, **made}
+        manifest = _sealed(temporary, mechanism, private, ledger, internal, formats=formats, **noted)
     written = _finished(ledger, folder, manifest, mechanism)
     internal.forget_unfinished()
     return written
@@ -316,9 +321,16 @@ def _noted(private: Private, confirmed: str | None) -> dict[str, str]:
 
 
 def _sealed(
-    temporary: Path, mechanism: Mechanism, private: Private, ledger: Ledger, internal: Internal, **facts: Any
+    temporary: Path,
+    mechanism: Mechanism,
+    private: Private,
+    ledger: Ledger,
+    internal: Internal,
+    *,
+    formats: Sequence[str] = (),
+    **facts: Any,
 ) -> Manifest:
-    """Write the statement and the manifest of what a charged mechanism made."""
+    """Write other formats, the statement and the manifest of what a charged mechanism made."""
     facts["declared"] = tuple(facts.get("declared", ()))
     manifest = Manifest(
         release_id=internal.release_id,
@@ -330,7 +342,9 @@ def _sealed(
         demo=ledger.purpose == "demo",
         **facts,
     )
-    return seal(temporary, manifest, getattr(mechanism, "space", None))
+    space = getattr(mechanism, "space", None)
+    write_beside(Release(temporary, manifest, space), formats)
+    return seal(temporary, manifest, space)
 
 
 def _finished(ledger: Ledger, folder: Path, manifest: Manifest, mechanism: Mechanism) -> Release:

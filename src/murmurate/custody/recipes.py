@@ -26,6 +26,7 @@ KEYS = {"in": "source", "set": "parameters"} | {
         "keep_ids",
         "accept_no_guarantee",
         "declared",
+        "format",
         "engine",
         "read",
         "clean",
@@ -66,6 +67,8 @@ class Recipe:
     accept_no_guarantee: bool = False
     declared: Sequence[str] = ()
     """What was looked up in the data and declared public; published with the release."""
+    format: Sequence[str] = ()
+    """Formats beside the release's own: csv, geojson, gpkg."""
     engine: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     read: Mapping[str, Any] = field(default_factory=dict)
@@ -87,6 +90,8 @@ def read_recipe(path: Path) -> Recipe:
         raise InputError([Fault(fault, file=str(path)) for fault in faults])
     if "limit" in values:
         values["limit"] = str(values["limit"])
+    if isinstance(values.get("format"), str):
+        values["format"] = [values["format"]]
     return Recipe(**{KEYS[key]: value for key, value in values.items()})
 
 
@@ -116,9 +121,11 @@ def _type_faults(values: Mapping[str, Any]) -> list[str]:
     faults += [f"{key} must be true or false, not {values[key]!r:.40}" for key in flags]
     if not isinstance(values.get("set", {}), Mapping):
         faults.append(f"[set] must be a section of its own, not {values['set']!r:.40}")
-    declared = values.get("declared", [])
-    if not isinstance(declared, list) or not all(isinstance(sentence, str) for sentence in declared):
-        faults.append(f"declared must be a list of sentences, not {declared!r:.40}")
+    lists = (("declared", "a list of sentences"), ("format", 'a format such as "csv", or a list of formats'))
+    for key, meant in lists:
+        found = [values[key]] if key == "format" and isinstance(values.get(key), str) else values.get(key, [])
+        if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
+            faults.append(f"{key} must be {meant}, not {found!r:.40}")
     clean = values.get("clean", {})
     if isinstance(clean, Mapping) and all(key in CLEAN_KEYS for key in clean):
         from murmurate.ingest.cleaning import Cleaning
@@ -149,13 +156,21 @@ def gather(
 
 def build_mechanism(recipe: Recipe) -> tuple[Any, int | None]:
     """Build the mechanism; return it with the seed of a test or demo (which is no parameter of any mechanism)."""
-    from murmurate.mechanisms import build
+    from murmurate.mechanisms import NAMES, build
 
     parameters = dict(recipe.parameters)
     seed = parameters.pop("seed", None)
     if seed is not None:
         whole("seed", seed, at_least=0)
-    return build(recipe.mechanism, parameters), seed
+    try:
+        return build(recipe.mechanism, parameters), seed
+    except ParameterError as error:
+        if recipe.mechanism in NAMES:
+            error.add_note(
+                f"Parameters are given as --set name=value, such as --set epsilon=1, or under [set] in a recipe; "
+                f"`murmurate release {recipe.mechanism} --help` lists them."
+            )
+        raise
 
 
 def advice(mechanism: Any) -> list[str]:
@@ -207,7 +222,7 @@ def to_toml(recipe: Recipe, parameters: Mapping[str, Any]) -> str:
         value = getattr(recipe, KEYS[key])
         lines.append(f"{key} = {_toml(value)}" if value is not None else f"# {key} = ")
     lines += [f"{key} = {_toml(getattr(recipe, key))}" for key in ("link", "keep_ids", "accept_no_guarantee")]
-    lines += [f"declared = {_toml(list(recipe.declared))}"] if recipe.declared else []
+    lines += [f"{key} = {_toml(list(found))}" for key in ("declared", "format") if (found := getattr(recipe, key))]
     lines += ["", "[set]"]
     lines += [f"{name} = {_toml(value)}" if value is not None else f"# {name} = none" for name, value in parameters.items()]
     return "\n".join([*lines, *_sections(recipe)]) + "\n"

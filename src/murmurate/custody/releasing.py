@@ -18,6 +18,7 @@ from murmurate.custody.looking import Finding, findings, refuse_fatal, weakness
 from murmurate.custody.recipes import Recipe, build_mechanism
 from murmurate.custody.sources import Opened, open_in_parts, open_private
 from murmurate.errors import ParameterError
+from murmurate.exports import check_formats
 from murmurate.ingest.stream import worth_streaming
 from murmurate.releases.folder import Release, check_free
 
@@ -57,7 +58,14 @@ class Prepared:
         """Charge and write the release; return it with the name of the population that was charged."""
         options = self._options(ledger, ask, override_overlap) | {"confirmed": confirmed}
         link, keep_ids = link_word(self.recipe.link), self.recipe.keep_ids
-        options |= {"link": link, "keep_ids": keep_ids, "release_id": release_id, "resume": resume, "signed": signed}
+        options |= {
+            "link": link,
+            "keep_ids": keep_ids,
+            "release_id": release_id,
+            "resume": resume,
+            "signed": signed,
+            "format": self.recipe.format,
+        }
         return door.release(self.mechanism, self.private, **options), options["population"]
 
     def fit(
@@ -91,6 +99,7 @@ class Prepared:
 def prepare(recipe: Recipe, running: engine.Engine) -> Prepared:
     """Build the mechanism, check the target and read the file, so that faults are raised before a ledger is opened."""
     mechanism, seed = build_mechanism(recipe)
+    check_formats(recipe.format, mechanism)
     target = Path(_given("--out", recipe.out))
     check_free(target)
     source = _given("--in", recipe.source)

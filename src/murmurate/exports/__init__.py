@@ -10,12 +10,14 @@ import hashlib
 import json
 import shutil
 import tempfile
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from murmurate import __version__
 from murmurate.core.guarantee import to_json
+from murmurate.core.mechanism import Mechanism
 from murmurate.core.parameters import one_of
 from murmurate.core.registry import Entry, Registry
 from murmurate.errors import OutputError, ParameterError, VerifyError
@@ -53,18 +55,16 @@ FORMATS: Registry[Format] = Registry(
 )
 """Name -> where it is written and for which kinds. One line a format."""
 
+BESIDE = ("csv", "geojson", "gpkg")
+"""Formats that `release` writes into the folder of a release, beside its own files; the others are exported."""
+
 SIDECAR = ".guarantee.json"
 """Ending of the file beside an export that says what it promises."""
 
 
 def export(release: Release, *, format: str, out: str | Path) -> Path:
     """Write a release in another format and, beside it, what it promises. Reads nothing but the release."""
-    kind = release.manifest.kind
-    fitting = [name for name, found in FORMATS.items() if kind in found.reads]
-    if format not in FORMATS or kind not in FORMATS[format].reads:
-        if format in FORMATS:
-            raise ParameterError(f"a release of {kind} has no format {format}; it has {', '.join(fitting) or 'none'}.")
-        one_of("format", format, fitting or FORMATS)
+    _check_fits(format, release.manifest.kind, FORMATS)
     path = Path(out)
     sidecar = sidecar_of(path)
     for one in (path, sidecar):
@@ -93,6 +93,32 @@ def export(release: Release, *, format: str, out: str | Path) -> Path:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return path
+
+
+def check_formats(formats: str | Sequence[str], mechanism: Mechanism) -> tuple[str, ...]:
+    """Return the formats to write beside a release; refuse what a release of this mechanism cannot be written in."""
+    wanted = tuple(dict.fromkeys([formats] if isinstance(formats, str) else formats))
+    kind = getattr(mechanism, "makes", "trips" if mechanism.emits else "other data")
+    for format in wanted:
+        _check_fits(format, kind, BESIDE)
+    return wanted
+
+
+def write_beside(release: Release, formats: Sequence[str]) -> None:
+    """Write formats into the folder of a release that is being made: `data.csv`, or a folder `csv` of several tables."""
+    for format in formats:
+        path = release.folder / f"data.{format}"
+        FORMATS.load(format)(release, path, promise_of(release))
+        if path.is_dir():
+            path.rename(release.folder / format)
+
+
+def _check_fits(format: str, kind: str, among: Iterable[str]) -> None:
+    fitting = [name for name in among if kind in FORMATS[name].reads]
+    if format not in fitting:
+        if format in among:
+            raise ParameterError(f"a release of {kind} has no format {format}; it has {', '.join(fitting) or 'none'}.")
+        one_of("format", format, fitting or among)
 
 
 def sidecar_of(path: Path) -> Path:

@@ -65,6 +65,7 @@ class DPANI:
     name: ClassVar[str] = "dp_ani"
     needs: ClassVar[frozenset[str]] = frozenset({"time", "coordinates"})
     emits: ClassVar[tuple[str, ...]] = ()
+    makes: ClassVar[str] = "network"
     paired: ClassVar[bool] = False
     local: ClassVar[bool] = False
     example: ClassVar[Mapping[str, Any]] = {"epsilon": 1.0, "space": "road"}

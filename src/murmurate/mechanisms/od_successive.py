@@ -41,6 +41,7 @@ class ODSuccessive:
     name: ClassVar[str] = "od_successive"
     needs: ClassVar[frozenset[str]] = frozenset({"time", "coordinates"})
     emits: ClassVar[tuple[str, ...]] = ()
+    makes: ClassVar[str] = "network"
     paired: ClassVar[bool] = False
     local: ClassVar[bool] = False
     example: ClassVar[Mapping[str, Any]] = {"space": "road", "k": 2}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from murmurate import __version__
 from murmurate.judging.study.table import whole_file
 from murmurate.report.weaknesses import spans
+
+if TYPE_CHECKING:
+    import jinja2
 
 TEMPLATES = Path(__file__).parent / "templates"
 """Folder of the templates and style sheets."""
@@ -15,6 +19,12 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 def render(template: str, **values: Any) -> str:
     """Return the text of a page."""
+    return str(_environment().get_template(template).render(**values))
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """Return the environment of all pages, kept so that a template is compiled once in a process."""
     import jinja2  # here, so that the command line starts fast
 
     environment = jinja2.Environment(
@@ -26,7 +36,7 @@ def render(template: str, **values: Any) -> str:
     )
     environment.filters["spans"] = spans
     environment.globals["version"] = __version__
-    return environment.get_template(template).render(**values)
+    return environment
 
 
 def write_page(path: str | Path, text: str, *, public: bool = False) -> Path:

@@ -81,15 +81,18 @@ def lines(x: Integers, y: Integers, offsets: Integers, *, closed: bool = False) 
     >>> lines(np.array([0, 3, 3, 5]), np.array([0, 4, 4, 4]), np.array([0, 4]))
     'M0 0l3 4l2 0'
     """
+    dx, dy = np.diff(x, prepend=0), np.diff(y, prepend=0)
+    moved = (dx != 0) | (dy != 0)
+    moved[offsets[:-1][np.diff(offsets) > 0]] = False  # a line begins where it is, whatever lies before it
+    rows = np.flatnonzero(moved)
+    steps = [f"l{a} {b}" for a, b in zip(dx[rows].tolist(), dy[rows].tolist(), strict=True)]
+    bounds = np.searchsorted(rows, offsets).tolist()
     parts: list[str] = []
-    for first, last in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        xs, ys = x[first:last], y[first:last]
-        dx, dy = np.diff(xs), np.diff(ys)
-        moved = (dx != 0) | (dy != 0)
-        if last - first < 2 or not moved.any():
+    for first, begin, end in zip(offsets[:-1].tolist(), bounds[:-1], bounds[1:], strict=True):
+        if begin == end:
             continue
-        parts.append(f"M{xs[0]} {ys[0]}")
-        parts.extend(f"l{a} {b}" for a, b in zip(dx[moved].tolist(), dy[moved].tolist(), strict=True))
+        parts.append(f"M{x[first]} {y[first]}")
+        parts.extend(steps[begin:end])
         if closed:
             parts.append("z")
     return "".join(parts)

@@ -66,6 +66,7 @@ class ODCounts:
     name: ClassVar[str] = "od_counts"
     needs: ClassVar[frozenset[str]] = frozenset({"time", "coordinates"})
     emits: ClassVar[tuple[str, ...]] = ()
+    makes: ClassVar[str] = "flows"
     paired: ClassVar[bool] = False
     local: ClassVar[bool] = False
     example: ClassVar[Mapping[str, Any]] = {"epsilon": 2.0, "space": "grid"}

@@ -74,6 +74,7 @@ class RoadCounts:
     name: ClassVar[str] = "road_counts"
     needs: ClassVar[frozenset[str]] = frozenset({"time", "coordinates"})
     emits: ClassVar[tuple[str, ...]] = ()
+    makes: ClassVar[str] = "network"
     paired: ClassVar[bool] = False
     local: ClassVar[bool] = False
     example: ClassVar[Mapping[str, Any]] = {"epsilon": 2.0, "space": "road", "unit": "user_day"}
