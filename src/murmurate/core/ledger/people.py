@@ -14,7 +14,6 @@ from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from murmurate.core.names import one_spelling
 
@@ -104,4 +103,6 @@ def overlap(first: Hashes, second: Hashes) -> float:
     smaller, common = min(len(here), len(there)), len(np.intersect1d(here, there, assume_unique=True))
     if not is_sample(first, second):
         return common / smaller
+    from scipy.special import betaincinv  # half a second, which only files of millions of people need
+
     return float(betaincinv(common + 1, smaller - common, 1 - MISSED)) if common < smaller else 1.0
