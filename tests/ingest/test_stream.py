@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from murmurate.engine import Serial
 from murmurate.errors import InputError, OutputError
+from murmurate.ingest import shuffle
 from murmurate.ingest.buckets import PartsFolder, read_runs
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.packed import Blocks, Packed
 from murmurate.ingest.read import read
 from murmurate.ingest.runs import Runs
-from murmurate.ingest.stream import scan, worth_streaming
+from murmurate.ingest.stream import _Reading, scan, worth_streaming
 
 
 def traces(people=40, points=50, seed=1, decimals=6, fraction=False):
@@ -135,6 +136,37 @@ def test_what_workers_cannot_read_is_read_here(tmp_path, trouble):
         with scan(tmp_path / "x.parquet", strict=trouble == "strict", **options) as parts:
             assert gathered(parts)[0].height == report.points == report.rows == frame.height
     assert not (tmp_path / "work").exists()
+
+
+@pytest.mark.parametrize("fan", [512, 3])
+@pytest.mark.parametrize("text", [False, True])
+def test_rows_in_any_order_are_sorted_by_person_on_the_workers(tmp_path, monkeypatch, fan, text):
+    """In one level, and in two where parts are many; rows of a person keep their order, also without times."""
+    monkeypatch.setattr(shuffle, "FAN", fan)
+    monkeypatch.setattr(_Reading, "first_pass", lambda *_: pytest.fail("read by one process"))
+    frame = traces().drop("datetime").sample(fraction=1, shuffle=True, seed=3)
+    if text:
+        frame = frame.with_columns(uid=pl.format("cab é {}", "uid"))
+    frame.write_parquet(tmp_path / "x.parquet", row_group_size=100)
+    one, other = ReadReport(), ReadReport()
+    whole = read(tmp_path / "x.parquet", report=one)
+    work = tmp_path / "work"
+    work.mkdir()
+    with scan(tmp_path / "x.parquet", points_per_partition=150, work_dir=work, engine=Two(), report=other) as parts:
+        found = [part.table for part in parts]
+        assert pl.concat(found).sort("uid", "tid", maintain_order=True).equals(whole.table)
+        assert len(found) > 5
+        assert set(parts.identity.uids) == set(whole.identity.uids) and len(parts.identity.uids) == whole.n_users
+        folder = parts._folder.path
+        assert folder.stat().st_mode & 0o077 == 0
+        assert not list(folder.glob("bucket-*")), "only the parts are kept"
+    assert one == other
+    assert not list(work.iterdir())
+
+
+def test_the_hash_of_names_never_changes():
+    assert shuffle._buckets(pl.Series(["1", "2", "cab é 7", ""]), 1000).tolist() == [232, 985, 237, 458]
+    assert shuffle._buckets(pl.Series([1, 2]), 1000).tolist() == [232, 985]
 
 
 def test_rules_are_counted_alike(tmp_path):

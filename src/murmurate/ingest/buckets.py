@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from murmurate.core.work import WorkFolder, state_folder
 from murmurate.errors import OutputError
@@ -34,8 +35,14 @@ class PartsFolder:
 
     def forget(self, name: str) -> None:
         """Delete what was kept under a name."""
-        for kind in ("points", "runs"):
-            (self.path / f"{name}.{kind}").unlink(missing_ok=True)
+        forget_runs(self.path, [name])
+
+
+def forget_runs(folder: Path, names: Iterable[str]) -> None:
+    """Delete runs that were written, and where each of their buckets begins."""
+    for name in names:
+        for kind in ("points", "runs", "npy"):
+            (folder / f"{name}.{kind}").unlink(missing_ok=True)
 
 
 def write_runs(folder: Path, name: str, packed: Packed) -> None:
@@ -52,6 +59,18 @@ def read_runs(folder: Path, name: str) -> Runs:
         points = pl.read_ipc(folder / f"{name}.points")
         names = pl.read_ipc(folder / f"{name}.runs")
     return Packed.from_frames(names, points).runs()
+
+
+def read_runs_between(folder: Path, name: str, *, runs: Sequence[int], points: Sequence[int]) -> Runs:
+    """Read some runs that were written, from the first to before the last, and touch no other bytes of their files."""
+    with _disk_errors(folder):
+        names, some = _rows(folder / f"{name}.runs", *runs), _rows(folder / f"{name}.points", *points)
+    return Packed.from_frames(names, some).runs()
+
+
+def _rows(path: Path, first: int, end: int) -> pl.DataFrame:
+    with pa.memory_map(str(path)) as mapped:
+        return pl.DataFrame(pl.from_arrow(pa.ipc.open_file(mapped).read_all().slice(first, end - first)))
 
 
 def read_people(folder: Path, name: str) -> pl.Series:

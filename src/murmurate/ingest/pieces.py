@@ -145,11 +145,21 @@ class _Edges:
     def _write(self) -> Iterator[Written]:
         if self._whole:
             runs, self._whole = Runs.together(self._whole), []
-            yield _written(runs, self._folder, self._report)
+            yield written(runs, self._folder, self._report)
 
 
-def _settle_piece(options: ReadOptions, folder: Path, piece: Piece) -> Settled | None:
-    """Read, check and sort a piece in the process of a worker; None where anything in it is out of order."""
+@dataclass
+class Read:
+    """The rows of a piece, and how they were understood."""
+
+    runs: Runs
+    found: dict[str, str]
+    text_names: dict[str, bool]
+    report: ReadReport
+
+
+def read_piece(options: ReadOptions, piece: Piece) -> Read | None:
+    """Read and check a piece in the process of a worker; None where anything in it is at fault."""
     faults, report = Faults(), ReadReport()
     checker = PointChecker(options, faults, piece.file.name, piece.file_number)
     parts = []
@@ -167,20 +177,28 @@ def _settle_piece(options: ReadOptions, folder: Path, piece: Piece) -> Settled |
         return None
     if not parts:
         return None
-    runs = Runs.together(parts)
+    report.columns, report.columns_left_out = dict(checker.found), list(checker.left_out)
+    report.ambiguous_times = checker.clock.ambiguous if checker.clock else 0
+    return Read(Runs.together(parts), checker.found, checker.text_names, report)
+
+
+def _settle_piece(options: ReadOptions, folder: Path, piece: Piece) -> Settled | None:
+    """Read, check and sort a piece in the process of a worker; None where anything in it is out of order."""
+    found = read_piece(options, piece)
+    if found is None:
+        return None
+    runs, report = found.runs, found.report
     at = np.append(np.flatnonzero(starts_of(runs.uid)), len(runs.uid))
     names = runs.uid.gather(at[:-1])
     if names.n_unique() < len(names):
         return None
-    report.columns, report.columns_left_out = dict(checker.found), list(checker.left_out)
-    report.ambiguous_times = checker.clock.ambiguous if checker.clock else 0
     return Settled(
-        checker.found,
-        checker.text_names,
+        found.found,
+        found.text_names,
         runs.points.columns,
         head=runs.slice(0, int(at[1])),
         tail=runs.slice(int(at[-2]), int(at[-1])) if len(names) > 1 else None,
-        middle=_written(runs.slice(int(at[1]), int(at[-2])), folder, report) if len(names) > 2 else None,
+        middle=written(runs.slice(int(at[1]), int(at[-2])), folder, report) if len(names) > 2 else None,
         report=report,
     )
 
@@ -190,7 +208,7 @@ def _plain_times(checker: PointChecker, batch: Batch) -> bool:
     return "datetime" not in checker.found or isinstance(batch.frame[checker.found["datetime"]].dtype, pl.Datetime)
 
 
-def _written(runs: Runs, folder: Path, report: ReadReport) -> Written:
+def written(runs: Runs, folder: Path, report: ReadReport) -> Written:
     """Sort the trips of some people and write them."""
     settled = settle(runs, report, Faults(), strict=False, files=[])
     name = f"part-{secrets.token_hex(8)}"  # of its own: a piece may be read again by another worker

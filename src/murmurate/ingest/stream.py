@@ -34,6 +34,7 @@ from murmurate.ingest.people import Hashes, PeopleInParts, anyone_twice, hash_na
 from murmurate.ingest.pieces import OutOfOrder, Written, add_counts, pieces_of, settled_pieces
 from murmurate.ingest.read import find_files, is_path, parse_space, points
 from murmurate.ingest.runs import Runs, settle, starts_of
+from murmurate.ingest.shuffle import shuffled_pieces
 
 POINTS_PER_PARTITION = 1_000_000
 """Points of a part, about; a part holds whole people. Set by hand."""
@@ -42,6 +43,8 @@ HOLD_POINTS = 24_000_000
 WATCHED_PEOPLE = 1 << 20
 """Hashes of people that are watched while a file is read, the smallest ones, so that rows in another order are found early. All
 people are compared when it is read. Set by hand: 8 MB."""
+MAX_BUCKETS = 512
+"""Buckets of a file that one process sorts by person; larger ones are split afterwards. Set by hand."""
 _BYTES_A_ROW = {"text": 40, "gpx": 100, "geojson": 150, "json": 100}
 """Typical bytes of a row by kind of file, for estimating the number of buckets. Set by hand."""
 _STREAM_BYTES, _STREAM_ROWS = 64 * 2**20, 4_000_000
@@ -252,19 +255,24 @@ class _Reading:
         """Let the workers of an engine read; None where the source must be read in one process."""
         if not (pieces := pieces_of(self.files, self.options, self.target)):
             return None
-        found, counted = _Found(0, work_dir), ReadReport()
-        folder = found.folder = PartsFolder(work_dir)
-        try:
-            for part in settled_pieces(pieces, self.options, engine, folder.path, counted):
-                found.meet(part)
-        except OutOfOrder:
+        for shuffled in (False, True):
+            found, counted = _Found(0, work_dir), ReadReport()
+            folder = found.folder = PartsFolder(work_dir)
+            if shuffled:
+                n_parts = self._bucket_count()
+                parts = shuffled_pieces(pieces, self.options, engine, folder.path, counted, n_parts)
+            else:
+                parts = settled_pieces(pieces, self.options, engine, folder.path, counted)
+            try:
+                for part in parts:
+                    found.meet(part)
+                if not found.anyone_twice(engine):
+                    add_counts(report, counted)
+                    return found
+            except OutOfOrder:
+                pass
             folder.close()
-            return None
-        if found.anyone_twice(engine):
-            folder.close()
-            return None
-        add_counts(report, counted)
-        return found
+        return None
 
     def first_pass(self, faults: Faults, report: ReadReport, hold_points: int, work_dir: str | Path | None) -> _Found | None:
         fresh = replace(report)
@@ -333,7 +341,7 @@ class _Reading:
             yield Runs.together(pending)
 
     def _bucketed(self, faults: Faults, report: ReadReport, hold_points: int, work_dir: str | Path | None) -> _Found | None:
-        buckets = Buckets(self._bucket_count(), hold_points, work_dir)
+        buckets = Buckets(min(MAX_BUCKETS, self._bucket_count()), hold_points, work_dir)
         for frame in self._points(faults, report):
             if not faults:
                 buckets.add(Runs.of(frame))
@@ -350,7 +358,7 @@ class _Reading:
             parquet.n_rows(file) if file.kind == "parquet" else file.path.stat().st_size // _BYTES_A_ROW[file.kind]
             for file in self.files
         )
-        return int(min(512, max(1, -(-rows // self.target))))
+        return int(max(1, -(-rows // self.target)))
 
     def _split(self, runs: Runs) -> Sequence[Runs]:
         """Split runs into parts of whole people of about the target size."""
