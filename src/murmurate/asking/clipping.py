@@ -185,10 +185,13 @@ FEW_BINS = 64
 """Owners of up to this many bins are sorted by insertion, longer ones by numpy: insertion takes time in their square."""
 
 
-def spread(bins: Integers, owner: Integers, steps: int, squared: bool) -> tuple[Integers, Integers, Integers]:
+def spread(
+    bins: Integers, owner: Integers, steps: int, squared: bool, favour: Floats | None = None
+) -> tuple[Integers, Integers, Integers]:
     """Share one count of each owner among its distinct bins: weight 1/sqrt(m) (squared) or 1/m for m of them, rounded down.
 
-    `owner` is ascending; bins of -1 are left out. Returns owner, bin and weight in steps, sorted by owner and bin.
+    `owner` is ascending; bins of -1 are left out. Returns owner, bin and weight in steps, sorted by owner and bin. With
+    `favour` [bin], above zero, shares are in proportion to it; their norm is the same.
 
     >>> spread(np.array([5, 3, 5, -1, 2]), np.array([0, 0, 0, 0, 1]), 100, False)
     (array([0, 0, 1]), array([3, 5, 2]), array([ 50,  50, 100]))
@@ -200,7 +203,26 @@ def spread(bins: Integers, owner: Integers, steps: int, squared: bool) -> tuple[
         bins, owner = bins[order], owner[order]
     out_owner, out_bin, out_weight = (np.empty(len(bins), np.int64) for _ in range(3))
     size = _spread(bins, owner, steps, squared, out_owner, out_bin, out_weight)
+    if favour is not None:
+        _favour(out_owner[:size], out_bin[:size], favour, steps, squared, out_weight[:size])
     return out_owner[:size].copy(), out_bin[:size].copy(), out_weight[:size].copy()
+
+
+@njit(cache=True, nogil=True)
+def _favour(  # noqa: PLR0917
+    owner: Integers, bins: Integers, favour: Floats, steps: int, squared: bool, weight: Integers
+) -> None:
+    """Replace equal weights by weights in proportion to `favour`, rounded down, so that the norm of each owner's is at most one count."""
+    low = 0
+    while low < len(owner):
+        high, total = low, 0.0
+        while high < len(owner) and owner[high] == owner[low]:
+            total += favour[bins[high]] ** 2 if squared else favour[bins[high]]
+            high += 1
+        whole = np.sqrt(total) if squared else total
+        for k in range(low, high):
+            weight[k] = np.int64(steps * (favour[bins[k]] / whole))
+        low = high
 
 
 @njit(cache=True, nogil=True)

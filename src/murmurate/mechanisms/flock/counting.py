@@ -14,15 +14,15 @@ from murmurate.asking.units import count_units
 from murmurate.core.space import Integers
 from murmurate.mechanisms.flock.roads import Links
 from murmurate.mechanisms.flock.shapes import pace_bins
-from murmurate.mechanisms.flock.tables import Zones, end_bins, one_bin_each, trip_contributions
-from murmurate.mechanisms.flock.tracks import End, Frame, Read
+from murmurate.mechanisms.flock.tables import Zones, one_bin_each, trip_contributions
+from murmurate.mechanisms.flock.tracks import Frame, Read
 
-TRACK_TABLES = ("ends", "places", "visits", "diameter", "shape", "sizes", "sizes_hour", "towards", "steps")
+TRACK_TABLES = ("ends", "places", "diameter", "shape", "sizes", "sizes_hour", "towards", "steps")
 """Tables of the second round, over tracks; named in the order in which they are measured."""
 SPEED_TABLES = ("pace", "pace_hour")
 """Tables of speeds, of the same round, where trips have times."""
-ZONE_TABLES = ("source_hour", "destination_hour", "pairs", "pairs_hour")
-"""Tables of the third round, over zones made from the noisy tables of the second."""
+ZONE_TABLES = ("visits", "source_hour", "destination_hour", "pairs", "pairs_hour")
+"""Tables of the third round: visits, and tables over zones made from the noisy tables of the second."""
 
 
 def count_trips(unit: Integers, names: tuple[str, ...] = ("n",)) -> dict[str, Contributions]:
@@ -71,23 +71,17 @@ class CountTracks:
 
 
 @dataclass(frozen=True, eq=False)
-class CountEnds:
-    """Contributions of the ends of trips to the tables over zones."""
+class CountZones:
+    """Contributions of tracks to the tables of the third round."""
 
     frame: Frame
     zones: Zones
     names: tuple[str, ...]
+    norm: Norm
     totals: tuple[str, ...] = ()
     """Tables of the number of trips."""
 
-    def sizes(self) -> dict[str, int]:
-        """Return the number of bins of each table."""
-        nothing = np.zeros(0, dtype=np.int64)
-        found = end_bins(End(nothing, nothing, nothing), self.frame, self.zones, set(self.names))
-        return {name: found[name][1] for name in self.names}
-
-    def __call__(self, prepared: tuple[End, Integers]) -> Mapping[str, Contributions]:
+    def __call__(self, read: Read) -> Mapping[str, Contributions]:
         """Return the contributions to every table."""
-        ends, unit = prepared
-        found = end_bins(ends, self.frame, self.zones, set(self.names))
-        return {name: once(unit, bins) for name, (bins, _) in found.items()} | count_trips(unit, self.totals)
+        found = trip_contributions(self.names, read.tracks, self.frame, self.zones, self.norm)
+        return {name: part.contributions(read.unit) for name, part in found.items()} | count_trips(read.unit, self.totals)

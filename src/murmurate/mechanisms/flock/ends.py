@@ -271,6 +271,22 @@ class EndsPool:
         return EndsPool(self.source[keep], self.destination[keep], self.hour[keep], np.cumsum(weight), self.outlines.take(keep))
 
 
+def gravity_ends(
+    shapes: Shapes, inside: Floats, frame: Frame, size: int, generator: np.random.Generator
+) -> tuple[Integers, Integers, Outlines]:
+    """Draw shapes, then ends that far apart: grid cells of both ends, and outlines."""
+    wide = gravity_frame(frame)
+    mass: Floats = np.bincount(wide.coarse_of(np.arange(frame.grid.n_cells)), weights=inside, minlength=wide.n_coarse).astype(
+        float
+    )
+    gravity = fit_gravity(wide, mass, shapes.apart(generator))
+    diameter_m, apart_m, length_m = shapes.draw(size, generator)
+    first, last = gravity.sample(apart_m, generator)
+    first_y, first_x, last_y, last_x = place_ends(wide, inside, first, last, apart_m, generator)
+    outlines = Outlines(first_y, first_x, last_y, last_x, diameter_m, length_m)
+    return frame.fine_at(first_y, first_x), frame.fine_at(last_y, last_x), outlines
+
+
 def gravity_pool(  # noqa: PLR0917
     shapes: Shapes,
     inside: Floats,
@@ -287,15 +303,7 @@ def gravity_pool(  # noqa: PLR0917
 
     `inside` is the estimated number of ends by grid cell, `hours` that by [zone, hour] of either end.
     """
-    wide = gravity_frame(frame)
-    mass: Floats = np.bincount(wide.coarse_of(np.arange(frame.grid.n_cells)), weights=inside, minlength=wide.n_coarse).astype(
-        float
-    )
-    gravity = fit_gravity(wide, mass, shapes.apart(generator))
-    diameter_m, apart_m, length_m = shapes.draw(size, generator)
-    first, last = gravity.sample(apart_m, generator)
-    first_y, first_x, last_y, last_x = place_ends(wide, inside, first, last, apart_m, generator)
-    source, destination = frame.fine_at(first_y, first_x), frame.fine_at(last_y, last_x)
+    source, destination, outlines = gravity_ends(shapes, inside, frame, size, generator)
     hour = np.zeros(size, dtype=np.int64)
     if frame.hours > 1:
         by_hour = [table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12) for table in hours]
@@ -308,8 +316,7 @@ def gravity_pool(  # noqa: PLR0917
         both, owner = np.column_stack([source, destination]).ravel(), np.repeat(np.arange(size, dtype=np.int64), 2)
         extra["ends"] = (divide_among_bins(frame.coarse_of(both), owner, frame.n_coarse, norm), answers["ends"])
     weight = _pool_weights(End(source, destination, hour), extra, answers, frame, zones, n)
-    outlines = Outlines(first_y, first_x, last_y, last_x, diameter_m, length_m)
-    order = np.lexsort((diameter_m, hour, zones.at(destination, zones.pairs), zones.at(source, zones.pairs)))
+    order = np.lexsort((outlines.diameter_m, hour, zones.at(destination, zones.pairs), zones.at(source, zones.pairs)))
     return EndsPool(source[order], destination[order], hour[order], np.cumsum(weight[order]), outlines.take(order))
 
 

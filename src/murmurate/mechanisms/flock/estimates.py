@@ -7,6 +7,7 @@ convex problem over noisy tables only, so they cost no budget, and they apply to
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -16,6 +17,9 @@ from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.flock.tables import TripContributions
 from murmurate.mechanisms.flock.tracks import Frame
 from murmurate.synthesis.ends import shrink_cells
+
+if TYPE_CHECKING:
+    from murmurate.mechanisms.flock.prediction import Prediction
 
 SIZE_GROUPS = 8
 """Groups of cells of similar size, each shrunk by its own relative error, because a few large cells would decide for all.
@@ -63,15 +67,19 @@ def estimate_cells(answer: Answer, rows: int, columns: int, prior: Floats | None
     return np.asarray(mean.ravel() * (total / max(float(mean.sum()), 1e-9)))
 
 
-def with_estimated_cells(answers: Mapping[str, Answer], frame: Frame) -> dict[str, Answer]:
+def with_estimated_cells(
+    answers: Mapping[str, Answer], frame: Frame, predicted: Prediction
+) -> tuple[dict[str, Answer], Floats]:
     """Replace noisy visits and ends of coarse cells by estimates with their remaining standard errors."""
-    visits = estimate_cells(answers["visits"], frame.rows, frame.columns, frame.coarse_area)
+    counted = estimate_cells(answers["visits"], frame.rows, frame.columns, predicted.counted)
+    visits = predicted.visits * counted / predicted.counted
     ends = estimate_cells(answers["ends"], frame.rows, frame.columns, visits)
-    return {
+    found = {
         **answers,
-        "visits": Answer(visits, answers["visits"].deviation * REMAINING_ERROR),
+        "visits": Answer(counted, answers["visits"].deviation * REMAINING_ERROR),
         "ends": Answer(ends, answers["ends"].deviation * REMAINING_ERROR),
     }
+    return found, visits
 
 
 def interpolate_density(coarse: Floats, frame: Frame) -> Floats:

@@ -16,7 +16,7 @@ from murmurate.mechanisms.flock.rounds import Plan
 from murmurate.mechanisms.flock.shapes import Pace, estimate_shapes, fit_pace
 from murmurate.mechanisms.flock.tables import Zones, trip_contributions
 from murmurate.mechanisms.flock.tracks import Frame
-from murmurate.synthesis.calibrate import relative_middles
+from murmurate.synthesis.calibrate import straight_weights
 from murmurate.synthesis.ends import filled, shrink_zone_hour
 from murmurate.synthesis.moves import MoveWeights, Neighbourhood
 from murmurate.synthesis.shrink import nonnegative, shrink
@@ -40,10 +40,6 @@ POOL_TRIPS = (12_000, 60_000)
 hand."""
 SIMULATED_ENDS = 200_000
 """Ends drawn to compute the distribution of distance rings by hour. Chosen by hand."""
-DETOUR_SCALE_CELLS = 0.4
-"""Detour, in coarse cells, that makes a step less likely by a factor of e where steps have no table. Chosen by hand."""
-LONG_STEP_WEIGHT = 0.1
-"""Weight of a step over more than 1.5 cells, relative to a step to the next cell, in the public base model. Chosen by hand."""
 MIN_ROUTING_WEIGHT = 0.02
 """Minimum routing weight of a cell, as a fraction of the mean weight. Keeps every cell reachable. Chosen by hand."""
 CORRECTION_OFFSET_SDS = 0.7
@@ -77,11 +73,11 @@ def fit(plan: Plan, rng: Randomness) -> Fitted:
     n, frame, zones = plan.refined_n(), plan.frame, plan.zones
     generator = rng.generator()
     pace = fit_pace(plan.answers["pace"], plan.answers.get("pace_hour"), frame.hours) if plan.timed else None
-    answers = with_estimated_cells(plan.answers, frame)
-    cells = plan.end_cells
-    base = _fit_base_model(plan, answers, cells * (n / max(cells.sum(), 1e-9)), n, generator)
+    answers, visits = with_estimated_cells(plan.answers, frame, plan.prediction)
+    cells = plan.end_cells(visits)
+    base = _fit_base_model(plan, answers, visits, cells * (n / max(cells.sum(), 1e-9)), n, generator)
     pool = int(np.clip(2 * n, *POOL_TRIPS))
-    base = _calibrate(base, answers, plan.norm, n, pool, generator)
+    base = _calibrate(base, zones, answers, plan.norm, n, pool, generator)
     names = [name for name in WEIGHTED_TABLES if name in answers]
     shown = trip_contributions(names, base.draw(pool, generator), frame, zones, plan.norm)
     log_weights = fit_log_weights(shown, answers, n, pool)
@@ -89,7 +85,7 @@ def fit(plan: Plan, rng: Randomness) -> Fitted:
 
 
 def _fit_base_model(
-    plan: Plan, answers: dict[str, Answer], cells: Floats, n: float, generator: np.random.Generator
+    plan: Plan, answers: dict[str, Answer], visits: Floats, cells: Floats, n: float, generator: np.random.Generator
 ) -> BaseModel:
     """Fit the base model before calibration."""
     frame, zones = plan.frame, plan.zones
@@ -98,7 +94,6 @@ def _fit_base_model(
     size = int(np.clip(10 * n, *ENDS_POOL_TRIPS))
     ends = gravity_pool(shapes, cells, hours, answers, frame, zones, plan.norm, n, size, generator)
     sizes = _fit_sizes(answers, frame, ends, n, generator) if "sizes" in answers else None
-    visits = answers["visits"].noisy
     mean = max(visits.mean(), 1e-9)
     around = frame.around
     weights = MoveWeights(
@@ -168,14 +163,14 @@ def _zone_hours(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: F
 
 
 def _calibrate(  # noqa: PLR0917
-    base: BaseModel, answers: dict[str, Answer], norm: Norm, n: float, pool: int, generator: np.random.Generator
+    base: BaseModel, zones: Zones, answers: dict[str, Answer], norm: Norm, n: float, pool: int, generator: np.random.Generator
 ) -> BaseModel:
     """Correct step weights towards the noisy tables by simulation: draw trips, count the same tables, compare."""
     around = base.frame.around
     names = [name for name in CALIBRATED_TABLES if name in answers]
-    wanted: dict[str, Floats] = {"visits": base.visits}
+    wanted: dict[str, Floats] = {"visits": answers["visits"].noisy}
     for _ in range(CALIBRATION_ROUNDS):
-        shown = trip_contributions(names, base.draw(pool, generator), base.frame, None, norm)
+        shown = trip_contributions(names, base.draw(pool, generator), base.frame, zones, norm)
         factor: dict[str, Floats] = {"towards": np.ones(1), "steps": np.ones(1)}
         for name in names:
             expected: Floats = np.asarray(shown[name].table() * (n / (pool * STEPS)), dtype=np.float64)
@@ -208,15 +203,3 @@ def plausible_counts(noisy: Floats, simulated: Floats, deviation: float, norm: N
 def _by_offset(values: Floats, around: Neighbourhood) -> Floats:
     """Reshape a table to [row, offset]; a single value stays as it is."""
     return values.reshape(-1, around.n_offsets) if values.size > 1 else values
-
-
-def straight_weights(around: Neighbourhood, stride: float) -> Floats:
-    """Return [relative destination, offset] public step weights: less for detours, long steps and corners."""
-    down, right = np.divmod(np.arange(around.n_offsets), around.side)
-    step = np.stack([down - around.reach, right - around.reach]).astype(np.float64)
-    far = np.hypot(*step)
-    middle = relative_middles(around)
-    before = np.hypot(*middle)[:, None]
-    after = np.hypot(middle[0][:, None] - step[0], middle[1][:, None] - step[1])
-    over = np.where(far > 1.5, LONG_STEP_WEIGHT, np.where(far > 1, min(stride, 1.0), 1.0))
-    return np.exp(-(far + after - before) / DETOUR_SCALE_CELLS) * over

@@ -22,15 +22,16 @@ from murmurate.mechanisms.flock.counting import (
     SPEED_TABLES,
     TRACK_TABLES,
     ZONE_TABLES,
-    CountEnds,
+    CountZones,
     CountTracks,
     count_trips,
     count_unit_sizes,
 )
 from murmurate.mechanisms.flock.estimates import estimate_cells, interpolate_density
+from murmurate.mechanisms.flock.prediction import RARITY_POWER, Prediction, predict_visits
 from murmurate.mechanisms.flock.roads import Links, ReadLinks, groups_of
-from murmurate.mechanisms.flock.tables import Zones, table_bins
-from murmurate.mechanisms.flock.tracks import Frame, ReadEnds, ReadTracks, ReadUnits
+from murmurate.mechanisms.flock.tables import Zones, table_bins, zone_table_bins
+from murmurate.mechanisms.flock.tracks import Frame, ReadTracks, ReadUnits
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
 from murmurate.spaces.road.route_table import prepare as prepare_routes
@@ -190,7 +191,7 @@ class Plan:
         if not self.joint and "n" not in self.answers:
             return Round(tables=(self._table("n", 1, COUNT_SHARE),), prepare=ReadUnits(self.grid), contribute=count_trips)
         _refuse_too_few(self.n, self.noise)
-        if "visits" not in self.answers:
+        if "ends" not in self.answers:
             return self._tracks()
         if "pairs" not in self.answers:
             return self._zones()
@@ -236,12 +237,15 @@ class Plan:
         return groups_of(self.network, self.n, self.budget.deviation(LINKS_SHARE, self.limit))
 
     @cached_property
-    def end_cells(self) -> Floats:
-        """Estimate [grid cell] ends: coarse cells first (shrunk towards visits), then grid cells within them."""
+    def prediction(self) -> Prediction:
+        """Return the visits that ends and shapes suggest."""
+        power = RARITY_POWER * (1 - self.detail)
+        return predict_visits(self.end_cells(self.frame.coarse_area), self.answers, self.frame, self.norm, power)
+
+    def end_cells(self, expected: Floats) -> Floats:
+        """Estimate [grid cell] ends: coarse cells first (shrunk towards `expected`), then grid cells within them."""
         answers, frame = self.answers, self.frame
-        coarse = estimate_cells(answers["visits"], frame.rows, frame.columns, frame.coarse_area)
-        if "ends" in answers:
-            coarse = estimate_cells(answers["ends"], frame.rows, frame.columns, coarse)
+        coarse = estimate_cells(answers["ends"], frame.rows, frame.columns, expected)
         if frame.block == 1:
             return coarse
         fine = interpolate_density(coarse, frame)
@@ -255,8 +259,8 @@ class Plan:
     def zones(self) -> Zones:
         """Return zones of equal estimated ends."""
         depth = zone_depths(self.n, self.hours, self.shares, self.noise)
-        zone = zones_of_equal_mass(self.end_cells, rows=self.grid.rows, columns=self.grid.columns, depth=depth["fine"])
-        return Zones(zone, **depth)
+        zone = zones_of_equal_mass(self.end_cells(self.frame.coarse_area), rows=self.grid.rows, columns=self.grid.columns, depth=depth["fine"])
+        return Zones(zone, **depth, favour=self.prediction.favour)
 
     def refined_n(self) -> float:
         """Return the number of trips averaged by inverse variance over every table that each trip enters once."""
@@ -292,11 +296,13 @@ class Plan:
     def _zones(self) -> Round:
         """Return the third round: tables over zones."""
         names = tuple(name for name in ZONE_TABLES if name in self.shares)
-        count = CountEnds(self.frame, self.zones, names, ("n_zones",) if self.joint else ())
-        tables = [self._table(name, n_bins, self.shares[name]) for name, n_bins in count.sizes().items()]
+        zones = self.zones
+        sizes = table_bins(self.frame) | zone_table_bins(self.hours, vars(zones))
+        tables = [self._table(name, sizes[name], self.shares[name]) for name in names]
+        count = CountZones(self.frame, zones, names, self.norm, ("n_zones",) if self.joint else ())
         if self.joint:
             tables.append(self._weighted_trips("n_zones"))
-        return Round(tables=tuple(tables), prepare=ReadEnds(self.frame, self.slot_s), contribute=count)
+        return Round(tables=tuple(tables), prepare=ReadTracks(self.frame, self.slot_s), contribute=count)
 
     def _table(self, name: str, n_bins: int, share: float) -> Table:
         """Return a table over cells with its share of the whole budget."""

@@ -51,6 +51,8 @@ class Zones:
     """Halvings for the table of pairs."""
     pairs_hour: int
     """Halvings for the table of pairs by hour."""
+    favour: Floats | None = None
+    """[coarse cell] weight of a visit among the visits of a trip: more for cells that few trips are expected to visit."""
 
     def at(self, cell: Integers, depth: int) -> Integers:
         """Return the zone of each grid cell at a depth."""
@@ -82,9 +84,11 @@ def one_bin_each(bins: Integers, n_bins: int) -> TripContributions:
     return TripContributions(np.arange(len(bins), dtype=np.int64), bins, np.full(len(bins), STEPS, dtype=np.int64), n_bins)
 
 
-def divide_among_bins(bins: Integers, trip: Integers, n_bins: int, norm: Norm) -> TripContributions:
-    """Divide one count of each trip among its distinct bins; `trip` is ascending."""
-    owner, place, weight = spread(bins, trip, STEPS, norm == "l2")
+def divide_among_bins(
+    bins: Integers, trip: Integers, n_bins: int, norm: Norm, favour: Floats | None = None
+) -> TripContributions:
+    """Divide one count of each trip among its distinct bins, in proportion to `favour` [bin]; `trip` is ascending."""
+    owner, place, weight = spread(bins, trip, STEPS, norm == "l2", favour)
     return TripContributions(owner, place, weight, n_bins)
 
 
@@ -98,7 +102,8 @@ def trip_contributions(
     for name, (bins, n_bins) in once.items():
         found[name] = one_bin_each(bins, n_bins)
     for name, (owner, bins, n_bins) in _divided_bins(tracks, frame, wanted).items():
-        found[name] = divide_among_bins(bins, owner, n_bins, norm)
+        favour = zones.favour if name == "visits" and zones is not None else None
+        found[name] = divide_among_bins(bins, owner, n_bins, norm, favour)
     return found
 
 
