@@ -140,6 +140,24 @@ def test_every_unit_is_clipped_to_the_limit(norm):
         assert np.linalg.norm(vector, 1 if norm == "l1" else 2) <= table.limit
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_a_count_that_is_divided_unevenly_is_still_one_count(norm):
+    from murmurate.asking import STEPS
+    from murmurate.asking.clipping import spread
+
+    generator = np.random.default_rng(1)
+    owner = np.repeat(np.arange(300), 12)
+    bins = generator.integers(-1, 40, len(owner))
+    favour = 10.0 ** generator.uniform(-8, 8, 40)
+    found, places, weight = spread(bins, owner, STEPS, norm == "l2", favour)
+    power = 2 if norm == "l2" else 1
+    assert (np.bincount(found, weights=weight.astype(float) ** power) <= STEPS**power).all()
+    of_first, rare = weight[found == 0], favour[places[found == 0]]
+    assert of_first == pytest.approx(STEPS * rare / np.linalg.norm(rare, power), abs=1)
+    even = spread(bins, owner, STEPS, norm == "l2", np.full(40, 3.0))
+    assert np.abs(even[2] - spread(bins, owner, STEPS, norm == "l2")[2]).max() <= 1
+
+
 def test_contributions_beyond_the_bins_are_refused():
     from murmurate.asking.clipping import clipped_sums
 

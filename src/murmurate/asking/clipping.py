@@ -212,7 +212,7 @@ def spread(
 def _favour(  # noqa: PLR0917
     owner: Integers, bins: Integers, favour: Floats, steps: int, squared: bool, weight: Integers
 ) -> None:
-    """Replace equal weights by weights in proportion to `favour`, rounded down, so that the norm of each owner's is at most one count."""
+    """Replace equal weights by weights in proportion to `favour`, of the same norm, rounded down."""
     low = 0
     while low < len(owner):
         high, total = low, 0.0

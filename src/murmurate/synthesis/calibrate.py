@@ -17,10 +17,6 @@ from murmurate.synthesis.sequences import CellTrips
 
 CALIBRATION_ROUNDS = 6
 """Rounds of simulation and correction. Chosen by hand."""
-DETOUR_SCALE_CELLS = 0.4
-"""Detour, in coarse cells, that makes a step less likely by a factor of e where steps have no table. Chosen by hand."""
-LONG_STEP_WEIGHT = 0.1
-"""Weight of a step over more than 1.5 cells, relative to a step to the next cell, in the public base model. Chosen by hand."""
 MIN_DIFFERENCE_SDS = 3.5
 """Smallest difference that is corrected, in noise standard deviations; smaller ones are taken for noise. Gaussian noise alone
 exceeds it in about two of ten thousand bins. Chosen by hand."""
@@ -83,15 +79,3 @@ def relative_middles(around: Neighbourhood) -> Floats:
             for axis, shift in ((rows, around.rows - 1), (columns, around.columns - 1))
         ]
     ) / np.maximum(counts, 1)
-
-
-def straight_weights(around: Neighbourhood, stride: float) -> Floats:
-    """Return [relative destination, offset] public step weights: less for detours, long steps and corners."""
-    down, right = np.divmod(np.arange(around.n_offsets), around.side)
-    step = np.stack([down - around.reach, right - around.reach]).astype(np.float64)
-    far = np.hypot(*step)
-    middle = relative_middles(around)
-    before = np.hypot(*middle)[:, None]
-    after = np.hypot(middle[0][:, None] - step[0], middle[1][:, None] - step[1])
-    over = np.where(far > 1.5, LONG_STEP_WEIGHT, np.where(far > 1, min(stride, 1.0), 1.0))
-    return np.exp(-(far + after - before) / DETOUR_SCALE_CELLS) * over

@@ -13,7 +13,8 @@ from murmurate.core.space import Floats, Integers
 from murmurate.mechanisms.flock.ends import EndsPool, draw_fine_cells, draw_points
 from murmurate.mechanisms.flock.tables import diameter_bin
 from murmurate.mechanisms.flock.tracks import Frame, Tracks, measured, taken
-from murmurate.synthesis.moves import MoveWeights
+from murmurate.synthesis.calibrate import relative_middles
+from murmurate.synthesis.moves import MoveWeights, Neighbourhood
 from murmurate.synthesis.paths import sample_paths
 from murmurate.synthesis.sequences import CellTrips
 from murmurate.synthesis.sizes import CoupledSizes
@@ -32,6 +33,10 @@ MAX_LENGTHENING = 1.8
 """Largest factor by which bends lengthen a path. Chosen by hand."""
 MAX_INNER_POINTS = 6
 """Largest number of points between the ends of a trip that stays in one cell. Chosen by hand."""
+DETOUR_SCALE_CELLS = 0.4
+"""Detour, in coarse cells, that makes a step less likely by a factor of e where steps have no table. Chosen by hand."""
+LONG_STEP_WEIGHT = 0.1
+"""Weight of a step over more than 1.5 cells, relative to a step to the next cell, in the public base model. Chosen by hand."""
 Flags = NDArray[np.bool_]
 """Array of truth values."""
 
@@ -165,6 +170,18 @@ class BaseModel:
         copies[which[twice]] = 2
         index = np.repeat(np.arange(len(y)), copies)
         return y[index], x[index], offsets + np.concatenate([[0], np.cumsum(twice)])
+
+
+def straight_weights(around: Neighbourhood, stride: float) -> Floats:
+    """Return [relative destination, offset] public step weights: less for detours, long steps and corners."""
+    down, right = np.divmod(np.arange(around.n_offsets), around.side)
+    step = np.stack([down - around.reach, right - around.reach]).astype(np.float64)
+    far = np.hypot(*step)
+    middle = relative_middles(around)
+    before = np.hypot(*middle)[:, None]
+    after = np.hypot(middle[0][:, None] - step[0], middle[1][:, None] - step[1])
+    over = np.where(far > 1.5, LONG_STEP_WEIGHT, np.where(far > 1, min(stride, 1.0), 1.0))
+    return np.exp(-(far + after - before) / DETOUR_SCALE_CELLS) * over
 
 
 def size_of_length(length_m: Floats, frame: Frame, generator: np.random.Generator) -> Integers:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 BATCH_TRIPS = 50_000
 """Trips drawn at once, to bound memory. Chosen by hand."""
-FORMAT = 4
+FORMAT = 5
 """Version of the saved files; raised when names or meanings of arrays change."""
 KIND = "flock"
 """Name of the mechanism in the schema of saved files."""
@@ -59,6 +59,8 @@ MAX_DEPTH = 12
 """Most halvings of zones in a saved model. Set by hand: fits use at most 8, and a table of pairs has 4^depth bins."""
 MIN_SIZE_M, MAX_SIZE_M = 1e-3, 1e8
 """Least and largest diameter or length of a trip in a saved model, in metres: above zero, and beyond the size of the Earth."""
+MIN_FAVOUR = 1e-12
+"""Least weight of a visit among those of a trip in a saved model: above zero, because a trip divides by their sum."""
 Arrays = dict[str, NDArray[Any]]
 """Arrays by name."""
 
@@ -188,6 +190,7 @@ def write_model(path: Path, fitted: Fitted, *, time_zone: str, day: str) -> None
         "inside": base.inside,
         "repeats": base.repeats,
         "zone": zones.zone,
+        "favour": zones.favour,
         **{f"log_weight.{name}": values for name, values in fitted.log_weights.items()},
     }
     arrays |= {f"outlines.{name}": values.astype(np.float32) for name, values in vars(base.ends.outlines).items()}
@@ -252,7 +255,7 @@ def read_model(path: Path) -> tuple[Fitted, str, str]:
         name.removeprefix("log_weight."): values for name, values in arrays.items() if name.startswith("log_weight.")
     }
     pace = Pace(arrays["pace"]) if "pace" in arrays else None
-    return Fitted(base, Zones(arrays["zone"], **depths), log_weights, norm, n, pace), time_zone, day
+    return Fitted(base, Zones(arrays["zone"], **depths, favour=arrays["favour"]), log_weights, norm, n, pace), time_zone, day
 
 
 def _public_parts(schema: dict[str, Any], path: Path) -> tuple[Frame, dict[str, int]]:
@@ -288,6 +291,7 @@ def _ranges(arrays: Arrays, frame: Frame, depths: dict[str, int]) -> dict[str, R
         "inside": weights(n_cells, some=True),
         "repeats": Range(low=0.0, high=1.0, shape=(N_DIAMETERS,)),
         "zone": indices(2 ** depths["fine"], n_cells),
+        "favour": Range(low=MIN_FAVOUR, high=MAX_WEIGHT, shape=(frame.n_coarse,)),
     }
     for name, edge in zip(("first_y", "first_x", "last_y", "last_x"), (*frame.top, *frame.top), strict=True):
         ranges[f"outlines.{name}"] = Range(low=0.0, high=float(np.nextafter(np.float32(edge), np.inf)), shape=(pool,))

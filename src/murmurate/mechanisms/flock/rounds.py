@@ -22,8 +22,8 @@ from murmurate.mechanisms.flock.counting import (
     SPEED_TABLES,
     TRACK_TABLES,
     ZONE_TABLES,
-    CountZones,
     CountTracks,
+    CountZones,
     count_trips,
     count_unit_sizes,
 )
@@ -259,7 +259,9 @@ class Plan:
     def zones(self) -> Zones:
         """Return zones of equal estimated ends."""
         depth = zone_depths(self.n, self.hours, self.shares, self.noise)
-        zone = zones_of_equal_mass(self.end_cells(self.frame.coarse_area), rows=self.grid.rows, columns=self.grid.columns, depth=depth["fine"])
+        zone = zones_of_equal_mass(
+            self.end_cells(self.frame.coarse_area), rows=self.grid.rows, columns=self.grid.columns, depth=depth["fine"]
+        )
         return Zones(zone, **depth, favour=self.prediction.favour)
 
     def refined_n(self) -> float:

@@ -51,7 +51,7 @@ class Zones:
     """Halvings for the table of pairs."""
     pairs_hour: int
     """Halvings for the table of pairs by hour."""
-    favour: Floats | None = None
+    favour: Floats
     """[coarse cell] weight of a visit among the visits of a trip: more for cells that few trips are expected to visit."""
 
     def at(self, cell: Integers, depth: int) -> Integers:
@@ -102,7 +102,7 @@ def trip_contributions(
     for name, (bins, n_bins) in once.items():
         found[name] = one_bin_each(bins, n_bins)
     for name, (owner, bins, n_bins) in _divided_bins(tracks, frame, wanted).items():
-        favour = zones.favour if name == "visits" and zones is not None else None
+        favour = zones.favour if zones is not None and name == "visits" else None
         found[name] = divide_among_bins(bins, owner, n_bins, norm, favour)
     return found
 

@@ -274,22 +274,6 @@ class End:
 
 
 @dataclass(frozen=True)
-class ReadEnds:
-    """Convert the trips of a part to their ends and hours."""
-
-    frame: Frame
-    slot_s: int
-
-    def __call__(self, part: Part) -> tuple[End, Integers]:
-        """Convert each trip by itself, and return its unit beside it."""
-        frame, cut = self.frame, inside_box(part.trips, self.frame.grid)
-        source, destination = (
-            frame.fine_at(*frame.place(cut.lat[at], cut.lng[at])) for at in (cut.offsets[:-1], cut.offsets[1:] - 1)
-        )
-        return End(source, destination, hours_of(part.trips, cut, frame.hours, self.slot_s)), part.unit[cut.trip]
-
-
-@dataclass(frozen=True)
 class ReadUnits:
     """Find the trips of a part that have a point in the box."""
 
