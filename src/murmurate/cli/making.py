@@ -49,6 +49,9 @@ def recipe_options(
     settings: Settings = None,
     ledger: LedgerUrl = None,
     space: SpaceSpec = None,
+    mask: Annotated[
+        str | None, typer.Option("--mask", help="flock: a public file of land polygons or roads; no trip is put outside.")
+    ] = None,
     population: Annotated[str | None, typer.Option("--population", help="Whose budget is charged.")] = None,
     people: People = None,
     limit: Annotated[
@@ -69,7 +72,7 @@ def recipe_options(
     """Return the recipe that the options of `release` and `fit` give."""
     return gather(
         what,
-        settings=settings,
+        settings=[*(settings or []), *([f"mask={mask}"] if mask else [])],
         space=space,
         read=read,
         clean=clean,

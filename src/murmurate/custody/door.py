@@ -373,10 +373,11 @@ def _folder(out: str | Path | None) -> Path:
 
 
 def _rebuild(space: Space | None, manifest: Manifest) -> Learner:
-    """Build the mechanism of a model, on the space that the model carries where it carries one."""
+    """Build the mechanism of a model, on the space that the model carries where it carries one; a mask it always carries."""
     from murmurate.mechanisms import build
 
-    mechanism = build(manifest.mechanism, manifest.parameters | ({} if space is None else {"space": space}))
+    given = {name: value for name, value in manifest.parameters.items() if name != "mask"}
+    mechanism = build(manifest.mechanism, given | ({} if space is None else {"space": space}))
     if not isinstance(mechanism, Learner):
         raise InputError(f"{manifest.mechanism} is not a mechanism that learns a model.")
     return mechanism

@@ -11,10 +11,11 @@ from murmurate.asking import Budget, Facts, Round
 from murmurate.asking.table import Answers
 from murmurate.asking.units import COLLISION_POWER
 from murmurate.core.guarantee import DP, Unit
-from murmurate.core.parameters import delta_for, positive, share, whole
+from murmurate.core.parameters import delta_for, plain_value, positive, share, whole
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.flock.counting import scaled
 from murmurate.mechanisms.flock.fitting import fit
+from murmurate.mechanisms.flock.mask import Mask, read_mask
 from murmurate.mechanisms.flock.model import FlockModel, read_model
 from murmurate.mechanisms.flock.road_model import fit_on_roads, read_road_model
 from murmurate.mechanisms.flock.roads import grid_over
@@ -22,6 +23,7 @@ from murmurate.mechanisms.flock.rounds import REFERENCE_SHARE, NoiseLevel, Plan,
 from murmurate.spaces import parse_specs
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
+from murmurate.spaces.zones import Zones
 from murmurate.synthesis.frames import TYPICAL_TRIPS, check_clip, check_hours_and_day, check_unit
 
 if TYPE_CHECKING:
@@ -70,6 +72,8 @@ class Flock:
     takes it from a noisy table of the trips per unit."""
     people: int | None = None
     """Rough number of people in the data, if it is public: a `delta` that is not below 1 over it is refused."""
+    mask: Zones | RoadNetwork | str | None = None
+    """Public polygons (of land, say) or roads outside which no trip is put: `zones:FILE`, `road:FILE` or a file of either."""
     n_out: int | None = None
     """Trips to release; None releases the noisy count of what was read."""
     hours: int = 24
@@ -103,10 +107,15 @@ class Flock:
                 "flock works in a public box or on public roads: give space=Grid(...), --space "
                 f"grid:SOUTH,WEST,NORTH,EAST:CELL_M or --space road:FILE; got {self.space!r}."
             )
+        if isinstance(self.mask, str):
+            object.__setattr__(self, "mask", read_mask(self.mask))
+        if self.mask is not None and isinstance(self.space, RoadNetwork):
+            raise ParameterError("flock on roads keeps to the roads; mask is for --space grid:... only.")
         if not 2 <= self.grid.n_cells <= MAX_GRID_CELLS:
             raise ParameterError(
                 f"flock takes grids of 2 to {MAX_GRID_CELLS:,} cells; this one has {self.grid.n_cells:,}. Change cell_m."
             )
+        _ = self._raster  # refuses a mask that covers nothing before anything is charged
 
     # -- the guarantee -------------------------------------------------------------------------------------------------
 
@@ -114,6 +123,13 @@ class Flock:
     def grid(self) -> Grid:
         """Return the grid on which trips are counted: the one given, or one over the box of the road network."""
         return self.space if isinstance(self.space, Grid) else grid_over(self.space, MAX_GRID_CELLS)
+
+    @cached_property
+    def _raster(self) -> Mask | None:
+        """Return where in the grid trips may be; None without a mask."""
+        if self.mask is not None and not isinstance(self.mask, Zones | RoadNetwork):
+            raise ParameterError(f"mask takes zones:FILE, road:FILE or a file of polygons or roads; got {self.mask!r}.")
+        return None if self.mask is None else Mask.over(self.mask, self.grid)
 
     def budget(self) -> Budget:
         """Return the whole budget; every table gets a share of it."""
@@ -150,9 +166,11 @@ class Flock:
     def statement(self) -> tuple[str, ...]:
         """Describe the released trips in sentences for their readers."""
         roads = () if isinstance(self.space, Grid) else (f"They follow a public road network ({self.space.spec()}).",)
+        mask = () if self.mask is None else (f"They lie within a public mask ({plain_value(self.mask)}).",)
         return (
             f"These are synthetic trips in a public box ({self.grid.describe().rstrip('.')}): no row belongs to a person.",
             *roads,
+            *mask,
             "They were drawn from noisy tables of ends, distances, visits, pairs and, where trips had times, hours and speeds.",
             f"Times are plausible only: hours and speeds were learned, the day ({self.day}) is fictional.",
             "Single routes and rare places are made up. What many trips share is meant to be kept and is not hidden.",
@@ -200,6 +218,7 @@ class Flock:
             grid=self.grid, network=self._network, hours=self.hours if timed else 1, timed=facts.has_time,
             max_cells=self.max_cells, slot_s=self.slot_s, max_speed_kmh=self.max_speed_kmh, budget=self.budget(),
             max_trips=self.max_trips, joint=self.joint, clip=self.clip, answers=scaled(answers),
+            mask=self._raster,
         )  # fmt: skip
 
     def load(self, path: Path) -> FlockModel:

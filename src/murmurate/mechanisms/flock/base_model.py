@@ -37,6 +37,9 @@ DETOUR_SCALE_CELLS = 0.4
 """Detour, in coarse cells, that makes a step less likely by a factor of e where steps have no table. Chosen by hand."""
 LONG_STEP_WEIGHT = 0.1
 """Weight of a step over more than 1.5 cells, relative to a step to the next cell, in the public base model. Chosen by hand."""
+CLOSED_WEIGHT = 1e-3
+"""Routing weight of a cell outside the mask, where the mean is 1: bridges are crossed where there is no other way. Chosen by
+hand."""
 Flags = NDArray[np.bool_]
 """Array of truth values."""
 
@@ -83,7 +86,7 @@ class BaseModel:
             wide, ratio = diameter_m / frame.grid.cell_m, length_m / diameter_m
             y, x, offsets = scatter_points(y, x, offsets, stays, (*first, *last), wide, ratio, generator)
         y, x, offsets = lengthen_paths(y, x, offsets, wanted, ~stays, frame.block, generator)
-        y, x = np.clip(y, 0.0, frame.top[0]), np.clip(x, 0.0, frame.top[1])
+        y, x = frame.settled(y, x)
         y, x, offsets = self._repeat(y, x, offsets, diameter_m, generator)
         return measured(walks, y, x, offsets, source=source, destination=destination, cell_m=frame.grid.cell_m)
 

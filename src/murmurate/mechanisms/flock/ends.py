@@ -178,7 +178,9 @@ def place_ends(  # noqa: PLR0917
         to_y = np.where(near, y[open_] + far * np.sin(turn), to_y)
         to_x = np.where(near, x[open_] + far * np.cos(turn), to_x)
         outside = (to_y < 0) | (to_y > frame.top[0]) | (to_x < 0) | (to_x > frame.top[1])
-        to_y, to_x = np.clip(to_y, 0.0, frame.top[0]), np.clip(to_x, 0.0, frame.top[1])
+        if frame.mask is not None:
+            outside |= frame.mask.closed(to_y, to_x)
+        to_y, to_x = frame.settled(to_y, to_x)
         have = np.hypot(to_y - y[open_], to_x - x[open_])
         off = np.abs(np.log(np.maximum(have, 1e-6) / np.maximum(far, 1e-6)))
         off += np.where(outside, 10.0, 0.0) + np.where(frame.coarse_at(to_y, to_x) != last[open_], 5.0, 0.0)
@@ -195,7 +197,7 @@ def draw_points(frame: Frame, fine: Integers, generator: np.random.Generator) ->
     """Draw a point in each grid cell; the last row and column are cut at the edge of the box."""
     row, column = np.divmod(fine, frame.grid.columns)
     height, width = np.minimum(frame.top[0] - row, 1.0), np.minimum(frame.top[1] - column, 1.0)
-    return row + height * generator.random(len(fine)), column + width * generator.random(len(fine))
+    return frame.settled(row + height * generator.random(len(fine)), column + width * generator.random(len(fine)))
 
 
 def draw_fine_cells(frame: Frame, inside: Floats, coarse: Integers, generator: np.random.Generator) -> Integers:

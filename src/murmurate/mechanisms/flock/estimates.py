@@ -72,7 +72,7 @@ def with_estimated_cells(
 ) -> tuple[dict[str, Answer], Floats]:
     """Replace noisy visits and ends of coarse cells by estimates with their remaining standard errors."""
     counted = estimate_cells(answers["visits"], frame.rows, frame.columns, predicted.counted)
-    visits = predicted.visits * counted / predicted.counted
+    visits = predicted.visits * counted / np.maximum(predicted.counted, 1e-12)
     ends = estimate_cells(answers["ends"], frame.rows, frame.columns, visits)
     found = {
         **answers,
@@ -87,7 +87,8 @@ def interpolate_density(coarse: Floats, frame: Frame) -> Floats:
     grid, block = frame.grid, frame.block
     rows, columns = (np.arange(size) + 0.5 for size in (frame.rows, frame.columns))
     north, east = ((np.arange(size) + 0.5) / block for size in (grid.rows, grid.columns))
-    table = (coarse / np.maximum(frame.coarse_area, 1e-9)).reshape(frame.rows, frame.columns)
+    land = frame.coarse_area > 0
+    table = np.where(land, coarse / np.where(land, frame.coarse_area, 1.0), 0.0).reshape(frame.rows, frame.columns)
     along = np.stack([np.interp(east, columns, row) for row in table])
     density = np.stack([np.interp(north, rows, column) for column in along.T], axis=1).ravel()
     return np.asarray(density * frame.area)

@@ -21,6 +21,7 @@ from murmurate.mechanisms.flock.base_model import BaseModel, Flags
 from murmurate.mechanisms.flock.ends import EndsPool, Outlines
 from murmurate.mechanisms.flock.estimates import candidate_log_weights, resample
 from murmurate.mechanisms.flock.fitting import Fitted
+from murmurate.mechanisms.flock.mask import MAX_PARTS, Mask
 from murmurate.mechanisms.flock.rounds import CANDIDATES_PER_TRIP
 from murmurate.mechanisms.flock.shapes import Pace, times_us
 from murmurate.mechanisms.flock.tables import (
@@ -175,6 +176,7 @@ def separate_copies(tracks: Tracks, again: Flags, frame: Frame, generator: np.ra
         moved = np.where(point, low + np.minimum(top - low, 1.0) * generator.random(len(values)), values)
         index = np.maximum.accumulate(np.where(same & point, 0, np.arange(len(values))))
         values[:] = moved[index]
+    y, x = frame.settled(y, x)
     return replace(tracks, y=y, x=x)
 
 
@@ -198,6 +200,8 @@ def write_model(path: Path, fitted: Fitted, *, time_zone: str, day: str) -> None
         arrays |= {"sizes": base.sizes.sizes.table, "expected_sizes": base.sizes.expected}
     if fitted.pace is not None:
         arrays["pace"] = fitted.pace.table
+    if frame.mask is not None:
+        arrays["mask"] = frame.mask.open.astype(np.uint8)
     np.savez_compressed(path / ARRAYS, allow_pickle=False, **arrays)
     schema = {
         "kind": KIND,
@@ -209,6 +213,7 @@ def write_model(path: Path, fitted: Fitted, *, time_zone: str, day: str) -> None
             "hours": frame.hours,
             "max_cells": frame.max_cells,
             "stride": frame.stride,
+            "parts": 0 if frame.mask is None else frame.mask.parts,
         },
         "depths": {name: getattr(zones, name) for name in ("fine", "by_hour", "pairs", "pairs_hour")},
         "detail": base.detail,
@@ -233,12 +238,14 @@ def read_model(path: Path) -> tuple[Fitted, str, str]:
     if _describe(arrays) != schema.get("arrays"):
         raise InputError(f"{path}: the arrays are not what the schema says.", "The files belong to different models.")
     time_zone, day = saved.calendar(schema, path)
-    frame, depths = _public_parts(schema, path)
+    frame, depths, parts = _public_parts(schema, path)
     norm, n = saved.field(schema, "norm", str, path), saved.field(schema, "n", float, path)
     detail = saved.field(schema, "detail", float, path, low=0.0, high=1.0)
     if norm not in ("l1", "l2"):
         raise InputError(f"{path}: norm in the schema is neither l1 nor l2; the model is damaged.")
-    saved.check(path, arrays, _ranges(arrays, frame, depths))
+    saved.check(path, arrays, _ranges(arrays, frame, depths, parts))
+    if parts:
+        frame = replace(frame, mask=Mask(arrays["mask"].astype(bool), parts))
     outlines = Outlines(*(arrays[f"outlines.{field.name}"].astype(np.float64) for field in fields(Outlines)))
     sizes = CoupledSizes(arrays["expected_sizes"], Sizes(arrays["sizes"], frame.columns, 1)) if "sizes" in arrays else None
     base = BaseModel(
@@ -258,8 +265,8 @@ def read_model(path: Path) -> tuple[Fitted, str, str]:
     return Fitted(base, Zones(arrays["zone"], **depths, favour=arrays["favour"]), log_weights, norm, n, pace), time_zone, day
 
 
-def _public_parts(schema: dict[str, Any], path: Path) -> tuple[Frame, dict[str, int]]:
-    """Return the frame and the depths of the zones of a schema, every number in its range."""
+def _public_parts(schema: dict[str, Any], path: Path) -> tuple[Frame, dict[str, int], int]:
+    """Return the frame, the depths of the zones and the parts of the mask (0: none) of a schema, every number in its range."""
     grid = parse(saved.field(schema, "space", str, path))
     if not isinstance(grid, Grid):
         raise InputError(f"{path}: the model's space {schema['space']!r} is not a grid.")
@@ -272,10 +279,11 @@ def _public_parts(schema: dict[str, Any], path: Path) -> tuple[Frame, dict[str, 
     stride = saved.field(given, "stride", float, path, low=0.0, high=1e6)
     fine = saved.field(depths, "fine", int, path, low=0, high=MAX_DEPTH)
     coarser = {name: saved.field(depths, name, int, path, low=0, high=fine) for name in ("by_hour", "pairs", "pairs_hour")}
-    return Frame(grid=grid, stride=stride, **whole_numbers), {"fine": fine, **coarser}
+    parts = saved.field(given, "parts", int, path, low=0, high=MAX_PARTS)
+    return Frame(grid=grid, stride=stride, **whole_numbers), {"fine": fine, **coarser}, parts
 
 
-def _ranges(arrays: Arrays, frame: Frame, depths: dict[str, int]) -> dict[str, Range]:
+def _ranges(arrays: Arrays, frame: Frame, depths: dict[str, int], parts: int) -> dict[str, Range]:
     """Return what every array of a model may hold, given the public parts of its schema."""
     n_cells, hours, around = frame.grid.n_cells, frame.hours, frame.around
     pool = len(arrays["ends.source"]) if arrays.get("ends.source", np.zeros(())).ndim == 1 else None
@@ -301,6 +309,9 @@ def _ranges(arrays: Arrays, frame: Frame, depths: dict[str, int]) -> dict[str, R
         n_rings = n_rings_of(frame.rows, frame.columns)
         ranges["sizes"] = weights(n_rings, hours, frame.max_cells, some=True)
         ranges["expected_sizes"] = weights(n_rings, frame.max_cells, some=True)
+    if parts:
+        shape = frame.grid.rows * parts, frame.grid.columns * parts
+        ranges["mask"] = Range(low=0, high=1, shape=shape, kind="u", some=True)
     if "pace" in arrays:
         ranges["pace"] = weights(N_SPEED_ROWS, hours, N_SPEEDS, some=True)
     bins = table_bins(frame) | zone_table_bins(hours, depths)

@@ -14,7 +14,7 @@ import numpy as np
 from murmurate.asking import Norm
 from murmurate.asking.table import Answers
 from murmurate.core.space import Floats
-from murmurate.mechanisms.flock.base_model import BaseModel, straight_weights
+from murmurate.mechanisms.flock.base_model import CLOSED_WEIGHT, BaseModel, straight_weights
 from murmurate.mechanisms.flock.ends import EndsPool, gravity_ends, gravity_frame
 from murmurate.mechanisms.flock.shapes import estimate_shapes
 from murmurate.mechanisms.flock.tables import N_DIAMETERS, divide_among_bins
@@ -32,6 +32,8 @@ ATTRACTION_POWER = 0.5
 """Power of the ends in a cell by which routes are drawn to it. Chosen by hand."""
 LEAST_ENDS = 0.1
 """Ends added to every cell for that, as a fraction of the mean. Chosen by hand."""
+LEAST_SHARE = 1e-4
+"""Least predicted visits of a cell, over those of the most visited one, so that weights stay within bounds. Chosen by hand."""
 SEED = 0
 """Seed of the simulation. It reads noisy tables only, and must give the same each time it is run."""
 
@@ -62,7 +64,9 @@ def predict_visits(cells: Floats, answers: Answers, frame: Frame, norm: Norm, po
     by_cell: Floats = np.bincount(of_fine, weights=cells, minlength=wide.n_coarse).astype(np.float64)
     ends = _above(by_cell, LEAST_ENDS, wide)
     weights = MoveWeights(
-        straight_weights(around, wide.stride), ends**ATTRACTION_POWER, np.ones((around.n_cells, around.n_offsets))
+        straight_weights(around, wide.stride),
+        np.maximum(ends, CLOSED_WEIGHT) ** ATTRACTION_POWER,
+        np.ones((around.n_cells, around.n_offsets)),
     )
     base = BaseModel(wide, pool, weights, None, ends, cells, np.zeros(N_DIAMETERS), 0.0)
     walks = base.draw(SIMULATED_TRIPS, generator).walks
@@ -74,7 +78,8 @@ def predict_visits(cells: Floats, answers: Answers, frame: Frame, norm: Norm, po
 
     seen = np.unique(walks.trip_of_cell * wide.n_coarse + walks.cells) % wide.n_coarse
     visits = _above(np.bincount(seen, minlength=wide.n_coarse).astype(np.float64), LEAST_VISITS, wide)
-    favour = (visits / visits.max()) ** -power
+    land = wide.coarse_area > 0
+    favour = np.where(land, np.maximum(visits / visits.max(), LEAST_SHARE) ** -power, 1.0)
     return Prediction(*(_narrowed(values, wide, frame) for values in (visits, favour, counts(favour))))
 
 

@@ -28,6 +28,7 @@ from murmurate.mechanisms.flock.counting import (
     count_unit_sizes,
 )
 from murmurate.mechanisms.flock.estimates import estimate_cells, interpolate_density
+from murmurate.mechanisms.flock.mask import Mask
 from murmurate.mechanisms.flock.prediction import RARITY_POWER, Prediction, predict_visits
 from murmurate.mechanisms.flock.roads import Links, ReadLinks, groups_of
 from murmurate.mechanisms.flock.tables import Zones, table_bins, zone_table_bins
@@ -155,6 +156,8 @@ class Plan:
     clip: float | None
     """Norm of what a unit adds to joint tables; None takes it from the noisy numbers of trips per unit."""
     answers: Answers
+    mask: Mask | None = None
+    """Where trips may be; None: everywhere in the box."""
 
     @cached_property
     def limit(self) -> float:
@@ -227,7 +230,9 @@ class Plan:
         if self.timed:
             reach = reach_of(cell_m=self.grid.cell_m * block, max_speed_kmh=self.max_speed_kmh, slot_s=self.slot_s)
             stride = stride_of(self.grid.cell_m * block, self.slot_s)
-        return Frame(grid=self.grid, block=block, reach=reach, hours=self.hours, max_cells=self.max_cells, stride=stride)
+        return Frame(
+            grid=self.grid, block=block, reach=reach, hours=self.hours, max_cells=self.max_cells, stride=stride, mask=self.mask
+        )  # fmt: skip
 
     @cached_property
     def link_groups(self) -> Integers | None:

@@ -17,6 +17,7 @@ from murmurate.asking import Part
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.ingest.discretise import SECOND_US, main_hour, visited_cells
+from murmurate.mechanisms.flock.mask import Mask
 from murmurate.spaces.grid import Grid
 from murmurate.synthesis.moves import Neighbourhood
 from murmurate.synthesis.sequences import CellTrips
@@ -38,6 +39,8 @@ class Frame:
     max_cells: int
     stride: float = 0.5
     """Coarse cells between two points of a typical trip; the larger, the more often a step crosses a corner."""
+    mask: Mask | None = None
+    """Where trips may be; None: everywhere in the box."""
 
     @cached_property
     def rows(self) -> int:
@@ -66,7 +69,9 @@ class Frame:
 
     @cached_property
     def area(self) -> Floats:
-        """Return [grid cell] the area that lies in the box, in whole cells: the last row and column are cut."""
+        """Return [grid cell] the area in the box and the mask, in whole cells: the last row and column are cut."""
+        if self.mask is not None:
+            return self.mask.share
         tall, wide = (np.minimum(edge - np.arange(size), 1.0) for edge, size in zip(self.top, self._shape, strict=True))
         return np.outer(tall, wide).ravel()
 
@@ -102,6 +107,11 @@ class Frame:
         """Convert grid cells north and east of the corner to latitude and longitude, clipped to the box."""
         lat = np.clip(self.grid.south + y * self.grid.lat_step, self.grid.south, self.grid.north)
         return lat, np.clip(self.grid.west + x * self.grid.lng_step, self.grid.west, self.grid.east)
+
+    def settled(self, y: Floats, x: Floats) -> tuple[Floats, Floats]:
+        """Return points moved into the box and the mask."""
+        y, x = np.clip(y, 0.0, self.top[0]), np.clip(x, 0.0, self.top[1])
+        return (y, x) if self.mask is None else self.mask.moved(y, x)
 
     @cached_property
     def top(self) -> tuple[float, float]:
