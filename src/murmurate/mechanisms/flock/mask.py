@@ -75,18 +75,25 @@ class Mask:
 
     def moved(self, y: Floats, x: Floats) -> tuple[Floats, Floats]:
         """Move points (in grid cells) from closed squares to the nearest open one, of their own cell where it has one."""
-        row, column = (
-            np.clip((at * self.parts).astype(np.int64), 0, size - 1) for at, size in zip((y, x), self.open.shape, strict=True)
-        )
-        to_row, to_column = np.divmod(self._target[row, column], self.open.shape[1])
-        return y + (to_row - row) / self.parts, x + (to_column - column) / self.parts
+        row, column = self._square(y, x)
+        target = np.divmod(self._target[row, column], self.open.shape[1])
+        stays = (target[0] == row) & (target[1] == column)
+        # not onto the edge of a square, where rounding may decide on which side a point lies
+        within = (np.clip(at * self.parts - own, 0.01, 0.99) for at, own in ((y, row), (x, column)))
+        to_y, to_x = ((to + part) / self.parts for to, part in zip(target, within, strict=True))
+        return np.where(stays, y, to_y), np.where(stays, x, to_x)
 
     def closed(self, y: Floats, x: Floats) -> NDArray[np.bool_]:
         """Return whether points lie where trips may not be."""
-        row, column = (
-            np.clip((at * self.parts).astype(np.int64), 0, size - 1) for at, size in zip((y, x), self.open.shape, strict=True)
+        return ~self.open[self._square(y, x)]
+
+    def _square(self, y: Floats, x: Floats) -> tuple[Integers, Integers]:
+        """Return row and column of the squares of points."""
+        rows, columns = self.open.shape
+        return (
+            np.clip((y * self.parts).astype(np.int64), 0, rows - 1),
+            np.clip((x * self.parts).astype(np.int64), 0, columns - 1),
         )
-        return ~self.open[row, column]
 
     @cached_property
     def _target(self) -> Integers:
