@@ -3,7 +3,7 @@
     python benchmarks/count_peers.py [--trips 1e5] [--runner local spark]
 
 The table is the number of trips that start in each cell of a public grid, one trip being the unit, with Laplace noise at
-epsilon 1. We begin with the points of whole trips and find the cells; PipelineDP is given the cell of each trip, which was found
+epsilon 1. We begin with the points of whole trips and find the cells; PipelineDP is given the cell of each trip, found
 before the clock starts. PipelineDP (`pip install pipeline-dp`, and `pyspark` for its Spark runner) is no dependency: without it
 our own figure is printed.
 """
@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from scale import descendants
 
 from murmurate import noise
 from murmurate.asking import Budget, Round, Table
@@ -27,6 +26,7 @@ from murmurate.asking.table import once
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.trips import Trips
 from murmurate.spaces.grid import Grid
+from scale import descendants
 
 GRID = Grid(37.55, -122.60, 37.85, -122.26, 500)
 """The public box and its cells."""

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmurate.cli.choices import Json, LedgerUrl, Override, People, Settings, SpaceSpec, open_ledger, read_options, takes
+from murmurate.cli.choices import (
+    EngineWord,
+    Json,
+    LedgerUrl,
+    Override,
+    People,
+    Settings,
+    SpaceSpec,
+    choose_engine,
+    open_ledger,
+    read_options,
+    takes,
+)
 from murmurate.cli.show import as_json, table
+
+if TYPE_CHECKING:
+    from murmurate.custody.costing import Cost
+    from murmurate.custody.recipes import Recipe
 
 app = typer.Typer(help="The record of what each population has spent.", no_args_is_help=True)
 
@@ -68,20 +84,32 @@ def limit(
                 typer.echo(f"Notice: {spent.spent} is spent already, more than this limit; nothing more can be.", err=True)
 
 
+def _machine(recipe: Recipe, mechanism: Any) -> Cost | None:
+    """Return what the release of the recipe's file takes of the machine."""
+    from murmurate.custody.costing import machine_cost
+    from murmurate.engine import engine
+
+    with engine(choose_engine(recipe.engine, None)) as running:
+        return machine_cost(mechanism, recipe.source or "", recipe.read, running)
+
+
 @app.command()
 def plan(
     what: Annotated[str, typer.Argument(metavar="MECHANISM|RECIPE.toml")],
     population: Annotated[str | None, typer.Option("--population", help="Against this population's limits.")] = None,
     settings: Settings = None,
     space: SpaceSpec = None,
+    source: Annotated[str | None, typer.Option("--in", help="A file: what its release takes of the machine, about.")] = None,
+    engine: EngineWord = None,
     ledger: LedgerUrl = None,
     json: Json = False,
 ) -> None:
     """Say what a release would cost and how far off it would be; nothing is spent."""
     from murmurate.custody.recipes import advice, build_mechanism, gather
 
-    recipe = gather(what, settings=settings, space=space, ledger=ledger, population=population)
+    recipe = gather(what, settings=settings, space=space, ledger=ledger, population=population, source=source, engine=engine)
     mechanism, _ = build_mechanism(recipe)
+    machine = _machine(recipe, mechanism) if recipe.source else None
     with open_ledger(recipe.ledger) as book:
         price = book.plan(recipe.population, mechanism.guarantee())
         if json:
@@ -95,6 +123,7 @@ def plan(
                     "allowed": price.allowed,
                     "expected_error": mechanism.expected_error(),
                     "notes": list(price.notes),
+                    "machine": machine.to_json() if machine else None,
                 }
             )
             return
@@ -111,6 +140,8 @@ def plan(
             )
         for note in price.notes:
             typer.echo(f"Note: {note}")
+        if machine:
+            typer.echo(f"Machine: {machine.words()}")
         typer.echo("Nothing was spent." if price.allowed else "This would be refused. Nothing was spent.")
 
 

@@ -162,6 +162,14 @@ def worth_streaming(source: Any, **_options: Any) -> bool:
         return False
 
 
+def expected_rows(files: Sequence[SourceFile]) -> int:
+    """Return the rows of files, by their footers or, of other formats, about, by their sizes; nothing is read."""
+    return sum(
+        parquet.n_rows(file) if file.kind == "parquet" else file.path.stat().st_size // _BYTES_A_ROW[file.kind]
+        for file in files
+    )
+
+
 def _rows_of_parquet(path: Path) -> int:
     """Return the rows by the footer; 0 for any other file and for a broken one, which reading will refuse."""
     import pyarrow as pa
@@ -354,11 +362,7 @@ class _Reading:
         return kept
 
     def _bucket_count(self) -> int:
-        rows = sum(
-            parquet.n_rows(file) if file.kind == "parquet" else file.path.stat().st_size // _BYTES_A_ROW[file.kind]
-            for file in self.files
-        )
-        return int(max(1, -(-rows // self.target)))
+        return int(max(1, -(-expected_rows(self.files) // self.target)))
 
     def _split(self, runs: Runs) -> Sequence[Runs]:
         """Split runs into parts of whole people of about the target size."""
