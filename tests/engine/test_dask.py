@@ -157,6 +157,19 @@ def test_a_cluster_that_lost_all_its_workers_is_made_anew(tmp_path, monkeypatch)
         assert running._cluster is not first
 
 
+def test_tasks_that_dask_cancels_are_run_again(tmp_path):
+    """As where the connection to the scheduler breaks."""
+    from distributed import Future
+
+    with engine.engine("dask-local:1") as running:
+        running.start(work_in=tmp_path)
+        results = running.map(abs, range(-6, 0))
+        found = [next(results)]
+        client = running._client
+        client.cancel([Future(key, client) for key in client.futures], force=True)
+        assert [*found, *results] == [6, 5, 4, 3, 2, 1]
+
+
 def test_a_part_that_always_kills_its_worker_ends_the_work(tmp_path):
     with engine.engine("dask-local:1") as running, pytest.raises(EngineError, match="3 times"):
         running.start(work_in=tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import secrets
@@ -30,6 +31,9 @@ OWN_IDLE_S = 600.0
 """The same for a cluster of our own whose workers are starting: on a machine loaded ten times over, that takes minutes."""
 LOOK_S = 5.0
 """Seconds between two looks at whether the cluster still has workers."""
+CANCELLED = (CancelledError, asyncio.CancelledError, UnboundLocalError)
+"""What Dask raises for a task that was cancelled, as all are where the connection to the scheduler breaks. The last is a
+fault of Dask's: it does not catch the second and then has no result to return (github.com/dask/distributed/issues/8514)."""
 
 LOCAL = {
     "distributed.scheduler.allowed-failures": 0,
@@ -122,7 +126,7 @@ class Dask(SharingEngine):
                 raise EngineError(
                     "a worker cannot import murmurate.", "Install it on every worker, then run it again."
                 ) from None
-            except (CancelledError, OSError):
+            except (*CANCELLED, OSError):
                 self._run_again(waiting, deaths)
         waiting.popleft()
         deaths.finished += 1

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from murmurate.core.ledger import people
+from murmurate.core.ledger import Ledger, people
 from murmurate.core.ledger.people import hash_people, is_sample, overlap, union
+from murmurate.core.trips import Identity
+from murmurate.errors import PopulationOverlap
 
 KEY = b"k" * 32
 
@@ -53,3 +55,16 @@ def test_an_estimated_overlap_is_never_too_small(small_samples, share, size):
 
 def test_a_small_file_that_a_sample_cannot_tell_apart_counts_as_the_same_people(small_samples):
     assert overlap(named(100_000, 100_010), named(0, 100_000)) >= people.OVERLAP
+
+
+def test_a_ledger_tells_samples_of_the_same_people_and_of_others_apart(small_samples):
+    def file(name, first, last):
+        return Identity(name, tuple(str(k) for k in range(first, last)))
+
+    with Ledger.in_memory() as ledger:
+        for k in range(3):  # the population is the union of its files
+            ledger.attach(file(f"town {k}", 5000 * k, 5000 * k + 6000), "town", create=True)
+        ledger.attach(file("others", 40_000, 60_000), "others", create=True)
+        with pytest.raises(PopulationOverlap, match="town"):
+            ledger.attach(file("half of them", 10_000, 22_000), "elsewhere", create=True)
+        assert ledger.verify().n_lines > 5

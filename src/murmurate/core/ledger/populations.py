@@ -9,7 +9,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from murmurate.core.ledger.book import Page
-from murmurate.core.ledger.people import OVERLAP, Hashes, overlap, pack, people_digest, unpack
+from murmurate.core.ledger.people import OVERLAP, Hashes, is_sample, overlap, pack, people_digest, union, unpack
 from murmurate.core.ledger.records import REMEDY
 from murmurate.core.ledger.schema import PEOPLE
 from murmurate.core.ledger.state import Attachment, Population, State
@@ -95,8 +95,9 @@ def people_of(connection: sa.Connection, file: Attachment) -> Hashes:
 def _overlapping(page: Page, hashes: Hashes, population: str) -> list[tuple[str, float]]:
     """Return other populations with largely the people of the file, or of this population with it; largest overlap first."""
     here = _everyone(page, population)
-    together = np.union1d(here, hashes)
-    newcomers = np.setdiff1d(hashes, here, assume_unique=True)
+    together = union([here, hashes])
+    # who of a sample was here before is not known of everybody: all of them may be new
+    newcomers = hashes if is_sample(here, hashes) else np.setdiff1d(hashes, here, assume_unique=True)
     found = []
     for name in page.state.populations:
         if name == population:
@@ -115,4 +116,4 @@ def _everyone(page: Page, population: str) -> Hashes:
     """Return the people of all files of a population so far; nobody where it is new."""
     known = page.state.populations.get(population)
     files = [people_of(page.connection, file) for file in known.files] if known else []
-    return np.unique(np.concatenate(files)) if files else np.empty(0, dtype=np.uint64)
+    return union(files)
