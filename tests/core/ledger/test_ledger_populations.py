@@ -110,6 +110,117 @@ def test_after_an_override_files_that_bring_nobody_over_are_let_in(ledger):
         ledger.attach(Identity("one taxi", (*people(99, 100), *(f"tram {k}" for k in range(50)))), "others")
 
 
+def known_among_invented(k, known=199, invented=1000):
+    return Identity(f"file {k}", people(0, known) + tuple(f"invented {k} {j}" for j in range(invented)))
+
+
+def charged(ledger, name, release_id, promise=PROMISE):
+    return ledger.charge(name, promise, mechanism="m", parameters={}, release_id=release_id)
+
+
+def passes(ledger, n_files, limits):
+    """How many files, each with the same 199 people among 1,000 invented ones, are charged as populations of their own."""
+    passed = 0
+    for k in range(n_files):
+        name = ledger.population_of(known_among_invented(k), create=True)
+        if limits:
+            ledger.limit(name, epsilon=1.0)
+        try:
+            charged(ledger, name, f"r{k}")
+        except InsufficientBudget as error:
+            assert "199 people are also in" in str(error)  # noqa: PT017 - counted, not expected
+            continue
+        passed += 1
+    return passed
+
+
+@pytest.mark.parametrize(
+    ("n_files", "known_limit", "limits", "expected"), [(10, False, True, 1), (60, True, False, 0), (10, True, True, 0)]
+)
+def test_people_split_over_sixty_populations_stay_within_their_limit(n_files, known_limit, limits, expected):
+    with Ledger.in_memory() as ledger:
+        if known_limit:
+            ledger.population_of(Identity("known", people(0, 5000)), population="taxis", create=True)
+            ledger.limit("taxis", epsilon=1.0)
+            charged(ledger, "taxis", "first")
+        assert passes(ledger, n_files, limits) == expected
+
+
+def test_without_any_limit_the_charge_says_how_often_its_people_were_charged():
+    with Ledger.in_memory() as ledger:
+        assert passes(ledger, 10, limits=False) == 10
+        name = ledger.population_of(known_among_invented(10), create=True)
+        debit = charged(ledger, name, "last")
+        assert any("199 people are also in" in note and "epsilon 11 per user" in note for note in debit.notes)
+        assert ledger.plan(name, PROMISE).notes[-1].endswith("epsilon 12 per user with this one.")
+
+
+def test_a_limit_follows_each_person_and_not_the_sum_of_all(address):
+    """One person is in a and b, another in b and c; nobody is in all three, so nobody is charged three times."""
+    with Ledger(address) as ledger:
+        for name, shared in (("a", ("x",)), ("b", ("x", "y")), ("c", ("y",))):
+            ledger.attach(Identity(name, (*shared, *(f"{name}{k}" for k in range(20)))), name, create=True)
+            ledger.limit(name, epsilon=2.0)
+        charged(ledger, "a", "a1")
+        charged(ledger, "c", "c1")
+        charged(ledger, "b", "b1")
+        with pytest.raises(InsufficientBudget, match=r"1 person is also in 'b', and a limit holds for each person"):
+            charged(ledger, "a", "a2")
+        assert not ledger.plan("a", PROMISE).allowed
+        assert float(ledger.plan("a", PROMISE).remaining) == 0.0
+        assert [entry.details["release_id"] for entry in ledger.history() if entry.what == "debit"] == ["a1", "c1", "b1"]
+
+
+def test_a_trip_release_does_not_pass_by_a_limit_on_people_elsewhere(ledger):
+    ledger.limit("taxis", epsilon=1.0)
+    ledger.attach(Identity("mixed", people(0, 5) + tuple(f"bus {k}" for k in range(50))), "buses", create=True)
+    with pytest.raises(InsufficientBudget, match="none per trip"):
+        charged(ledger, "buses", "r", DP(epsilon=1.0, unit=Unit(name="trip")))
+
+
+def test_an_override_after_a_refusal_is_recorded_and_frees_the_charge(ledger):
+    ledger.limit("taxis", epsilon=1.0)
+    charged(ledger, "taxis", "r0")
+    mixed = Identity("mixed", people(0, 5) + tuple(f"bus {k}" for k in range(50)))
+    ledger.population_of(mixed, population="buses", create=True)
+    with pytest.raises(InsufficientBudget, match="--override-overlap"):
+        charged(ledger, "buses", "r1")
+    for _ in range(2):  # said twice, recorded once
+        ledger.population_of(mixed, population="buses", create=True, override_overlap=True)
+    attached = [entry.details for entry in ledger.history("buses") if entry.what == "attached"]
+    assert [len(details["overridden_overlap"]) for details in attached] == [0, 1]
+    charged(ledger, "buses", "r2")
+    # who comes later is not covered by what was said of others
+    ledger.attach(Identity("more", (*people(5, 6), *(f"tram {k}" for k in range(50)))), "buses")
+    with pytest.raises(InsufficientBudget):
+        charged(ledger, "buses", "r3")
+
+
+def test_lines_that_do_not_tell_of_common_people_are_looked_up(ledger, monkeypatch):
+    """Lines of an older Murmurate: the people themselves are compared."""
+    from murmurate.core.ledger.book import Page
+
+    append = Page.append
+
+    def as_before(page, kind, population, values):
+        return append(page, kind, population, {name: value for name, value in values.items() if name != "shared"})
+
+    monkeypatch.setattr(Page, "append", as_before)
+    ledger.attach(Identity("mixed", people(0, 5) + tuple(f"bus {k}" for k in range(50))), "buses", create=True)
+    ledger.limit("taxis", epsilon=1.0)
+    charged(ledger, "taxis", "r0")
+    with pytest.raises(InsufficientBudget, match="5 people are also in 'taxis'"):
+        charged(ledger, "buses", "r1")
+
+
+def test_many_ways_of_sharing_are_charged_as_one(ledger, monkeypatch):
+    monkeypatch.setattr("murmurate.core.ledger.following.MAX_GROUPS", 2)
+    for k in range(4):
+        ledger.attach(Identity(f"{k}", (*people(k, k + 1), *(f"{k} {j}" for j in range(50)))), f"town {k}", create=True)
+        charged(ledger, f"town {k}", f"r{k}")
+    assert "epsilon 5 per user" in ledger.plan("taxis", PROMISE).notes[-1]
+
+
 def test_a_file_read_by_another_column_is_attached_again(ledger):
     """First by a column of row numbers, then by that of the people: they must be known from then on."""
     by_row = Identity("two", tuple(f"row {k}" for k in range(40)))

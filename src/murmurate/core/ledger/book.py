@@ -45,9 +45,15 @@ class Book:
     @contextmanager
     def reading(self) -> Iterator[State]:
         """Yield the current state."""
+        with self.looking() as (state, _):
+            yield state
+
+    @contextmanager
+    def looking(self) -> Iterator[tuple[State, sa.Connection]]:
+        """Yield the current state, and a reading transaction for what it does not hold."""
         with self.connected() as connection:
             self._catch_up(connection)
-            yield self._state
+            yield self._state, connection
 
     @contextmanager
     def writing(self, who: str) -> Iterator[Page]:

@@ -17,6 +17,7 @@ from murmurate.core.guarantee import FINER, Guarantee, NoGuarantee, to_json
 from murmurate.core.ledger import populations, sqlite_file
 from murmurate.core.ledger.accounts import SUMMED, Limit, Spent, limit_amount, standing
 from murmurate.core.ledger.book import Book
+from murmurate.core.ledger.following import plan_for_people
 from murmurate.core.ledger.people import hash_people, people_digest
 from murmurate.core.ledger.plan import Plan, make_plan, refuse_unaccepted, refuse_unsigned
 from murmurate.core.ledger.records import REMEDY, default_who
@@ -145,7 +146,7 @@ class Ledger:
         with self._book.reading() as state:
             known = state.files.get(identity.fingerprint)
             same_people = known is not None and state.populations[known].holds(identity.fingerprint, digest)
-        if known is not None and same_people and population in (None, known):
+        if known is not None and same_people and population in (None, known) and not override_overlap:
             return known
         if known is not None and not same_people and not create:
             raise UnknownPopulation(
@@ -244,9 +245,8 @@ class Ledger:
         """Return what a charge would do, without spending; without a population, its price alone."""
         if population is None:
             return make_plan(None, guarantee, charges={}, limits={})
-        with self._book.reading() as state:
-            found = populations.named(state, population)
-            return make_plan(population, guarantee, charges=found.charges, limits=found.limit_amounts())
+        with self._book.looking() as (state, connection):
+            return plan_for_people(connection, state, population, guarantee)
 
     # -- spending --------------------------------------------------------------------------------------------------
 
@@ -280,7 +280,7 @@ class Ledger:
             found = populations.named(page.state, population)
             if release_id in page.state.debits:
                 raise LedgerError(f"release {release_id} was charged already; every release has an id of its own.")
-            plan = make_plan(population, guarantee, charges=found.charges, limits=found.limit_amounts())
+            plan = plan_for_people(page.connection, page.state, population, guarantee)
             plan.refuse_overspending()
             refuse_unsigned(population, guarantee, found.limits, signed)
             values = {

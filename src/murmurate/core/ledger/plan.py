@@ -38,10 +38,13 @@ class Plan:
     notes: tuple[str, ...] = ()
     passed_by: tuple[str, ...] = ()
     """Units of this kind that have a limit where the promise's own unit has none: such a charge is refused."""
+    followed: tuple[Followed, ...] = ()
+    """The same charge for those of its people whom other populations hold too, by each limit they are under."""
 
     @property
     def allowed(self) -> bool:
-        return not self.passed_by and all(line.allowed for line in self.lines)
+        fits = not self.passed_by and all(line.allowed for line in self.lines)
+        return fits and all(one.plan.allowed for one in self.followed)
 
     @property
     def requested(self) -> Amount | None:
@@ -62,6 +65,7 @@ class Plan:
             own = self.lines[0].requested
             return Amount(own.kind, own.unit, 0.0)
         amounts = [line.before.remaining for line in self.lines if line.before.remaining is not None]
+        amounts += [one.plan.remaining for one in self.followed if one.plan.remaining is not None]
         return min(amounts, key=float, default=None)
 
     def _account_words(self, line: PlanLine) -> str:
@@ -104,6 +108,39 @@ class Plan:
                 requested=self.requested,
                 remaining=self.remaining,
             )
+        for one in self.followed:
+            one.refuse(self.population)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """People of the charged population whom others hold too, and the charge as their charges everywhere add up."""
+
+    n_people: int
+    populations: tuple[str, ...]
+    plan: Plan
+    """Of all their charges together, against the limits of one population that holds them."""
+
+    @property
+    def words(self) -> str:
+        """Say who is meant."""
+        named = ", ".join(repr(name) for name in self.populations[:3])
+        more = f" and {len(self.populations) - 3} more populations" if len(self.populations) > 3 else ""
+        people = "1 person is" if self.n_people == 1 else f"{self.n_people:,} people are"
+        return f"{people} also in {named}{more}"
+
+    def refuse(self, charged: str | None) -> None:
+        """Raise where a limit would not hold for these people."""
+        try:
+            self.plan.refuse_overspending()
+        except InsufficientBudget as error:
+            raise InsufficientBudget(
+                f"population {charged!r}: {self.words}, and a limit holds for each person, wherever that person is charged. "
+                f"All their charges together: {error} If these are the same people, release without them. If only the uids are "
+                "alike, give these people a namespace (--people taxi-2024) or say --override-overlap; each choice is recorded.",
+                requested=error.requested,
+                remaining=error.remaining,
+            ) from None
 
 
 def _would_fit(line: PlanLine) -> float:
@@ -118,8 +155,9 @@ def make_plan(
     *,
     charges: Mapping[tuple[str, str], Sequence[Guarantee]],
     limits: Mapping[tuple[str, str], Amount],
+    followed: tuple[Followed, ...] = (),
 ) -> Plan:
-    """Compose the charge with what each of its accounts has seen."""
+    """Compose the charge with what each of its accounts has seen; `followed` are its people whom other populations hold too."""
     refuse_untrue_statement(guarantee)
     lines = []
     for account in accounts_of(guarantee):
@@ -129,7 +167,8 @@ def make_plan(
     limited = tuple(unit for unit in FINER["user"] if (guarantee.kind, unit) in limits)
     passed_by = limited if lines and guarantee.unit.name not in limited else ()
     notes = [_unopened(population, guarantee, passed_by)] if passed_by else _notes(guarantee, lines)
-    return Plan(population, guarantee, tuple(lines), tuple(notes), passed_by)
+    notes += [_most_charged(followed)] if followed else []
+    return Plan(population, guarantee, tuple(lines), tuple(notes), passed_by, followed)
 
 
 def refuse_untrue_statement(guarantee: Guarantee) -> None:
@@ -176,6 +215,12 @@ def _unopened(population: str | None, guarantee: Guarantee, limited: Sequence[st
         f"limits are set for {guarantee.kind} per {', '.join(limited)}, but none per {own}: {why}. "
         f"Open the account with murmurate ledger limit {population} --unit {own} {amount} ..."
     )
+
+
+def _most_charged(followed: Sequence[Followed]) -> str:
+    """Say what those people will have been charged who are in other populations too."""
+    most = max(followed, key=lambda one: float(one.plan.lines[0].after.spent))
+    return f"{most.words}: all their charges together come to {most.plan.lines[0].after.spent} with this one."
 
 
 def _notes(guarantee: Guarantee, lines: Sequence[PlanLine]) -> list[str]:

@@ -95,6 +95,14 @@ class State:
     files: dict[str, str] = field(default_factory=dict)
     """Population by fingerprint."""
     debits: dict[str, Debit] = field(default_factory=dict)
+    shared: dict[frozenset[str], bool] = field(default_factory=dict)
+    """Pairs of populations with common hashes: True where these are the same people, False where somebody said they are not."""
+    unchecked: set[str] = field(default_factory=set)
+    """Populations with a file attached before lines told of common people."""
+
+    def may_share(self, first: str, second: str) -> bool:
+        """Return whether two populations have people in common, or may have, as far as the lines tell."""
+        return self.shared.get(frozenset((first, second)), first in self.unchecked or second in self.unchecked)
 
     def take(self, record: Record) -> None:
         """Check the next line and let it count; an unknown kind is refused, never skipped."""
@@ -137,7 +145,13 @@ class State:
     def _attached(self, record: Record, values: dict[str, Any]) -> None:
         file = Attachment(values["fingerprint"], record.seq, values["people_digest"])
         self._of(record).files.append(file)
-        self.files[file.fingerprint] = self._of(record).name
+        name = self.files[file.fingerprint] = self._of(record).name
+        if "shared" not in values:
+            self.unchecked.add(name)
+        for other in values.get("shared", ()):
+            self.shared[frozenset((name, other))] = True
+        for item in values["overridden_overlap"]:
+            self.shared[frozenset((name, item["population"]))] = False
 
     def _limited(self, record: Record, values: dict[str, Any]) -> None:
         amount = Amount(values["kind"], values["unit"], values["epsilon"], values["delta"])
