@@ -42,7 +42,7 @@ def test_frames():
     same(read(frame))
     same(read(frame.set_index("datetime")))
     same(read(frame.set_index("datetime").rename_axis(None)))
-    with pytest.raises(InputError, match="row 1, column lat: wrong type: not a number, such as 'north'"):
+    with pytest.raises(InputError, match="row 1, column lat: wrong type: not a number, written like 'aaaaa'"):
         read(frame.assign(lat=["north", 1.0, 2.0]))
 
 

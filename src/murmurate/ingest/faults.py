@@ -79,7 +79,8 @@ class Faults:
         positions = np.flatnonzero(np.asarray(bad))
         rows = positions + place.first_row
         lines = positions + place.first_line if place.first_line is not None else None
-        sample = repr(values[int(positions[0])])[:60] if values is not None and len(positions) else None
+        first = values[int(positions[0])] if values is not None and len(positions) else None
+        sample = written_like(first) if isinstance(first, str) else None  # a number is a place
         self.add_numbered(reason, rows, file=place.file, column=column, lines=lines, sample=sample, remedy=remedy)
 
     def add_numbered(
@@ -118,10 +119,20 @@ class Faults:
             raise InputError(self.listed(), " ".join(self.remedies) or None, self.suggested)
 
 
+def written_like(text: str) -> str:
+    """Return how a value is written, without the value: digits become 9, letters a or A. Error texts end up in logs.
+
+    >>> written_like("12. Mai 2024 08:15")
+    "'99. Aaa 9999 99:99'"
+    """
+    masked = "".join("9" if c.isdigit() else ("A" if c.isupper() else "a") if c.isalpha() else c for c in text[:60])
+    return repr(masked)
+
+
 def _worded(reason: str, group: _Group) -> str:
     if not group.rows:
         return reason
-    text = f"{reason}, such as {group.sample}" if group.sample else reason
+    text = f"{reason}, written like {group.sample}" if group.sample else reason
     if group.count > 1:
         more = ", ..." if group.count > len(group.rows) else ""
         text += f"; {group.count:,} rows: {', '.join(map(str, group.rows))}{more}"

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from murmurate.core.trips import TIME
-from murmurate.ingest.faults import Faults, Place
+from murmurate.ingest.faults import Faults, Place, written_like
 from murmurate.ingest.instants import NAIVE, UNREADABLE, parse, parse_as
 from murmurate.ingest.options import TIME_UNITS
 
@@ -129,7 +129,7 @@ class Clock:
         if self._order is None and len(offset) and (offset == UNREADABLE).all():
             other, (clock, offset) = _day_or_month_first(times, offset)
             if other == "either":
-                reason = f"day or month first? every date can be read both ways, such as {times[0]!r}"
+                reason = f"day or month first? every date can be read both ways, written like {written_like(times[0])}"
                 self.faults.add(reason, file=place.file, column=self.column, remedy=_order_remedy(times[0]))
                 return None
             order = other or order

@@ -1,8 +1,10 @@
 """Run as a program: processes that charge one ledger at the same time, or are killed while they do.
 
     charging.py crowd ADDRESS N_PROCESSES          every process charges until it is refused; prints what each got
-    charging.py killed ADDRESS N_TRIALS SEED       a process is killed at a random moment, N_TRIALS times; prints what
-                                                   had been acknowledged by then
+    charging.py killed ADDRESS N_TRIALS SEED       a process that charges is killed at a random moment, N_TRIALS times; prints
+                                                   what had been acknowledged by then
+    charging.py released ADDRESS N_TRIALS SEED     the same for a process that makes whole releases, in folders beside the
+                                                   working one
 
 Children are forked from one process that has imported everything, because importing costs more than charging.
 """
@@ -41,15 +43,28 @@ def forked(work, *arguments) -> tuple[int, int]:
 
 
 def charge_until(writing: int, address: str, name: str) -> None:
-    """Charge until refused; a line is written for each charge once it has been acknowledged."""
+    """Charge every population until all have refused; a line is written for each charge once it has been acknowledged."""
+    with Ledger(address, who=name) as ledger:
+        for population in ledger.populations():
+            for k in range(100_000):
+                release_id = f"{name}-{population}-{k}"
+                try:
+                    ledger.charge(population, PROMISE, mechanism="m", parameters={}, release_id=release_id)
+                except InsufficientBudget:
+                    break
+                os.write(writing, f"{release_id}\n".encode())
+
+
+def release_until(writing: int, address: str, name: str) -> None:
+    """Make releases; a line is written for each once it is there."""
+    trips = town(20)  # made here: threads of polars do not survive a fork
+    mechanism = mm.GeoIndistinguishability(epsilon=0.001, radius_m=200.0, max_points=10)
     with Ledger(address, who=name) as ledger:
         for k in range(100_000):
-            release_id = f"{name}-{k}"
-            try:
-                ledger.charge("town", PROMISE, mechanism="m", parameters={}, release_id=release_id)
-            except InsufficientBudget:
-                return
-            os.write(writing, f"{release_id}\n".encode())
+            made = mm.release(
+                mechanism, trips, ledger=ledger, out=f"{name}-{k}", population="town", keep_pairing=False, rng=noise.secure()
+            )
+            os.write(writing, f"{made.manifest.release_id}\n".encode())
 
 
 def drain(reading: int) -> list[str]:
@@ -67,15 +82,15 @@ def crowd(address: str, n_processes: int) -> None:
     print(json.dumps({"acknowledged": acknowledged, "codes": codes}))
 
 
-def killed(address: str, n_trials: int, seed: int) -> None:
+def killed(address: str, n_trials: int, seed: int, work=charge_until, longest_s: float = 0.04) -> None:
     dice = random.Random(seed)
     acknowledged: list[str] = []
     n_killed = 0
     for trial in range(n_trials):
-        child, reading = forked(charge_until, address, f"t{trial}")
+        child, reading = forked(work, address, f"t{trial}")
         if trial % 2:  # half of them die within their first charges, half while opening or at any time soon after
-            select.select([reading], [], [], 30)
-        time.sleep(dice.uniform(0, 0.04))
+            select.select([reading], [], [], 240)
+        time.sleep(dice.uniform(0, longest_s))
         os.kill(child, signal.SIGKILL)
         n_killed += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         acknowledged += drain(reading)
@@ -86,5 +101,11 @@ if __name__ == "__main__":
     Ledger(sys.argv[2]).close()  # loads the database driver before anything is forked
     if sys.argv[1] == "crowd":
         crowd(sys.argv[2], int(sys.argv[3]))
+    elif sys.argv[1] == "released":
+        import murmurate as mm
+        from murmurate import noise
+        from small_town import town
+
+        killed(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), release_until, 0.2)
     else:
         killed(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

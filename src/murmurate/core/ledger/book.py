@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from murmurate.core.ledger.last_seen import LastSeen
 from murmurate.core.ledger.records import REMEDY, Record, next_record
 from murmurate.core.ledger.state import State
 from murmurate.core.ledger.store import Store
@@ -23,14 +24,15 @@ class Page:
         self.state = state
         self._store = store
         self._who = who
-        self._last = (state.seq, state.digest)
+        self.last = (state.seq, state.digest)
+        """Number and hash of the last line, those being added included."""
 
     def append(self, kind: str, population: str | None, values: dict[str, Any]) -> Record:
         """Add a line; it counts for others, and for the state here, only once the transaction has ended well."""
-        seq, digest = self._last
+        seq, digest = self.last
         line = next_record(seq=seq, previous=digest, who=self._who, kind=kind, population=population, values=values)
         self._store.append(self.connection, line)
-        self._last = (line.seq, line.digest)
+        self.last = (line.seq, line.digest)
         return line
 
 
@@ -40,6 +42,7 @@ class Book:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._state = store.new_state()
+        self._seen = None if store.in_memory else LastSeen(store.ledger_id, store.shown)
         self._one_at_a_time = threading.RLock()
 
     @contextmanager
@@ -60,7 +63,10 @@ class Book:
         """Yield the current state, with nobody else writing until the block ends; an error leaves nothing written."""
         with self._one_at_a_time, self.store.writing() as connection:
             self._catch_up(connection)
-            yield Page(self.store, connection, self._state, who)
+            page = Page(self.store, connection, self._state, who)
+            yield page
+        if self._seen is not None:
+            self._seen.note(*page.last)
 
     @contextmanager
     def connected(self) -> Iterator[sa.Connection]:
@@ -80,4 +86,9 @@ class Book:
             raise LedgerDamaged(f"the ledger has lost all its lines. {REMEDY}")
         for line in lines:
             self._state.take(line)
+            if self._seen is not None:
+                self._seen.check(line)
         self._state.refuse_unrecorded_key()
+        if self._seen is not None:
+            self._seen.check_end(self._state.seq)
+            self._seen.note(self._state.seq, self._state.digest)
