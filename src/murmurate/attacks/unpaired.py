@@ -72,68 +72,129 @@ def copying(
 
 
 def singling_out(released: Trips, original: Trips, *, pairing: ArrayLike | None = None, seed: int = 0) -> list[Score]:
-    """Measure how often a description that is unique in the release fits exactly one person of the originals.
+    """Measure how often a description that is unique in the release fits exactly one person of a random half of the people.
 
-    A description is the cells of both ends and the hour of a released trip. The control pairs starts of some released trips
-    with ends of others.
+    A description is the cells of both ends and the hour of a released trip. The chance level describes as many real trips of
+    the other half instead: what trips of other people would tell.
     """
     shown, known = _both(released, original, seed, all_originals=True)
-    described = _described(shown)
-    names, count = np.unique(described, axis=0, return_counts=True)
-    unique = names[count == 1]
-    if len(unique) < MIN_TRIPS:
-        raise NotMeasurable("hardly any released trip is unique by the cells of its ends and its hour")
     generator = np.random.default_rng([seed, 37])
-    unique = unique[generator.permutation(len(unique))[:TARGETS]]
-    control = unique.copy()
-    control[:, 2:4] = control[generator.permutation(len(control)), 2:4]
-    hits, by_chance = (_fits_one_person(side, known) for side in (unique, control))
+    in_half = generator.permutation(int(known.person.max()) + 1)[known.person] % 2 == 0
+    half, others = known.take(np.flatnonzero(in_half)), known.take(np.flatnonzero(~in_half))
+    n = min(shown.n, others.n) or shown.n
+    shares = []
+    for side in (shown, others):
+        unique = _unique(_described(side.take(np.sort(generator.permutation(side.n)[:n]))), generator)
+        shares.append((float((_people_who_fit(unique, half) == 1).sum()), len(unique)))
+    (hits, n_unique), (by_chance, n_control) = shares
+    if n_unique < MIN_TRIPS:
+        raise NotMeasurable("hardly any released trip is unique by the cells of its ends and its hour")
     note = (
         f"The adversary has the release only: descriptions (cells of {CELL_M:g} m of both ends, hour) unique in it that fit "
-        "exactly one person; by chance, starts and ends of different released trips."
+        "exactly one person of a random half of the people; by chance, descriptions of real trips of the other half."
     )
-    return [_rate("singling_out.success", hits, len(unique), by_chance / len(control), note)]
+    return [_rate("singling_out.success", hits, n_unique, by_chance / n_control if n_control else None, note)]
 
 
 def linkability(released: Trips, original: Trips, *, pairing: ArrayLike | None = None, seed: int = 0) -> list[Score]:
-    """Measure how often the start and the end of an original lead to the same released trip, beside shuffled ends."""
+    """Measure how often the start and the end of an original lead to the same released trip.
+
+    The chance level searches as many real trips of other people instead of the release.
+    """
     shown, known = _both(released, original, seed)
-    starts = _at(shown.first, shown.hour)
-    start_tree, end_tree = _tree(starts), _tree(shown.last)
-    by_start = start_tree.query(_at(known.first, known.hour), k=min(LINKS, shown.n))[1].reshape(known.n, -1)
-    by_end = end_tree.query(known.last, k=min(LINKS, shown.n))[1].reshape(known.n, -1)
-    shuffled = by_end[np.random.default_rng([seed, 41]).permutation(known.n)]
-    hits, chance = (float(_meet(by_start, ends).sum()) for ends in (by_end, shuffled))
+    everyone = vectors(original, middle_of(original))
+    generator = np.random.default_rng([seed, 41])
+    n = min(shown.n, everyone.n)  # among more trips, fewer of the nearest are the same
+    shown, others = (side.take(np.sort(generator.permutation(side.n)[:n])) for side in (shown, everyone))
+    hits = float(_linked(known, shown).sum())
+    chance = None if len(np.unique(everyone.person)) < 2 else float(_linked(known, others, others.person).mean())
     note = (
         f"The adversary knows the start and hour of a trip from one source and an end from another: the {LINKS} nearest "
-        "released trips to each have one in common; by chance, ends of other originals."
+        "released trips to each have one in common; by chance, real trips of other people."
     )
-    return [_rate("linkability.success", hits, known.n, chance / known.n, note)]
+    return [_rate("linkability.success", hits, known.n, chance, note)]
+
+
+def _linked(known: Vectors, among: Vectors, not_of: Integers | None = None) -> Integers:
+    """Return whether the nearest trips by start and by end meet; `not_of` says whose they are: own ones are left out."""
+    k = min(LINKS if not_of is None else NEIGHBOURS, among.n)
+    found = []
+    for places, target in ((_at(among.first, among.hour), _at(known.first, known.hour)), (among.last, known.last)):
+        near = _tree(places).query(target, k=k)[1].reshape(known.n, -1)
+        if not_of is not None:
+            own = not_of[near] == known.person[:, None]
+            order = np.argsort(own, axis=1, kind="stable")[:, :LINKS]
+            near = np.where(np.take_along_axis(own, order, axis=1), -1, np.take_along_axis(near, order, axis=1))
+        found.append(near)
+    return np.asarray(((found[0][:, :, None] == found[1][:, None, :]) & (found[0] >= 0)[:, :, None]).any(axis=(1, 2)))
 
 
 LINKS = 5
 """Released trips nearest to each half of what is known."""
+NEIGHBOURS = 64
+"""Nearest real trips that are looked at for those of other people. Set by hand: more than one person's trips from one place."""
+MORNING = 12
+"""Hour before which a trip counts as the way from home to work."""
 
 
 def inference(
     released: Trips, original: Trips, *, pairing: ArrayLike | None = None, seed: int = 0, found_m: float = FOUND_M
 ) -> list[Score]:
-    """Measure how often the destination of an original is guessed from its start and hour, beside what others' trips give.
+    """Measure how often the destination of an original is guessed from its start and hour, and home and work from each other.
 
-    The guess is the end of the released trip that starts nearest. The chance level takes the original of another person that
-    starts nearest instead: what real trips of other people would tell.
+    The guess is that of the released trip nearest in what is known. The chance level takes the original of another person
+    that is nearest instead: what real trips of other people would tell. Home and work are the ends of the way that a person
+    goes most often before noon, at least twice.
     """
     positive("found_m", found_m)
     shown, known = _both(released, original, seed)
-    guess = shown.last[_tree(_at(shown.first, shown.hour)).query(_at(known.first, known.hour))[1]]
-    hits = float((np.hypot(*(guess - known.last).T) <= found_m).sum())
     everyone = vectors(original, middle_of(original))
-    chance = _guess_by_others(known, everyone, found_m)
-    note = (
-        f"The adversary knows where and at which hour somebody set out, and guesses where to (within {found_m:g} m) by the "
-        "nearest released start; by chance, by the nearest start of another person."
+    setting_out = [(_at(one.first, one.hour), one.last, one.person) for one in (shown, everyone, known)]
+    what = "where and at which hour somebody set out, and guesses where to"
+    scores = [_guessed("inference.destination", what, found_m, *setting_out)]
+    early, mornings = (one.take(np.flatnonzero(one.hour < MORNING)) for one in (shown, everyone))
+    habits = _habits(mornings)
+    if min(early.n, habits.n) >= MIN_TRIPS:
+        to_work = [(one.first, one.last, one.person) for one in (early, mornings, habits)]
+        to_home = [(last, first, person) for first, last, person in to_work]
+        scores += [
+            _guessed("inference.home", "where somebody works, and guesses the home", found_m, *to_home),
+            _guessed("inference.work", "where somebody lives, and guesses the place of work", found_m, *to_work),
+        ]
+    return scores
+
+
+Ways = tuple[Floats, Floats, Integers]
+"""What is known of trips, what is guessed of them, and whose they are."""
+
+
+def _guessed(name: str, what: str, found_m: float, *sides: Ways) -> Score:
+    """Guess by the released trip nearest in what is known; the chance level, by the nearest real trip of another person."""
+    released, everyone, (known, truth, person) = sides
+    right = np.hypot(*(released[1][_tree(released[0]).query(known)[1]] - truth).T) <= found_m
+    note = f"The adversary knows {what} (within {found_m:g} m) by the nearest released trip; by chance, by another person's."
+    chance = None
+    if len(np.unique(everyone[2])) > 1:
+        at = _tree(everyone[0]).query(known, k=min(NEIGHBOURS, len(everyone[0])))[1].reshape(len(known), -1)
+        foreign = everyone[2][at] != person[:, None]
+        there = foreign.any(axis=1)
+        chosen = at[np.arange(len(known)), foreign.argmax(axis=1)]
+        by_others = np.hypot(*(everyone[1][chosen] - truth).T) <= found_m
+        chance = float((by_others & there).sum() / there.sum()) if there.any() else None
+    return _rate(name, float(right.sum()), len(right), chance, note)
+
+
+def _habits(mornings: Vectors) -> Vectors:
+    """Return one trip a person: the way between the two places most frequent in the morning, for those who went it twice."""
+    cells = np.column_stack(
+        [mornings.person, *(np.floor(side / CELL_M).astype(np.int64) for side in (mornings.first, mornings.last))]
     )
-    return [_rate("inference.destination", hits, known.n, chance, note)]
+    _, first, times = np.unique(cells, axis=0, return_index=True, return_counts=True)
+    moved = (cells[first, 1:3] != cells[first, 3:5]).any(axis=1) & (times >= 2)
+    first, times = first[moved], times[moved]
+    order = np.lexsort((-times, mornings.person[first]))
+    person = mornings.person[first][order]
+    return mornings.take(np.sort(first[order][np.r_[True, person[1:] != person[:-1]]])) if len(person) else mornings.take(first)
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------------
@@ -176,18 +237,6 @@ def _nearest_of_others(known: Vectors) -> Floats:
     return np.asarray(found[np.isfinite(found)])
 
 
-def _guess_by_others(known: Vectors, everyone: Vectors, found_m: float) -> float | None:
-    if len(np.unique(everyone.person)) < 2:
-        return None
-    k = min(64, everyone.n)
-    at = _tree(_at(everyone.first, everyone.hour)).query(_at(known.first, known.hour), k=k)[1].reshape(known.n, -1)
-    foreign = everyone.person[at] != known.person[:, None]
-    there = foreign.any(axis=1)
-    chosen = at[np.arange(known.n), foreign.argmax(axis=1)]
-    right = np.hypot(*(everyone.last[chosen] - known.last).T) <= found_m
-    return float((right & there).sum() / max(there.sum(), 1)) if there.any() else None
-
-
 def _at(place: Floats, hour: Integers) -> Floats:
     """Return places with the hour on a circle, in metres."""
     turn = 2 * np.pi * hour / 24
@@ -200,19 +249,21 @@ def _described(trips: Vectors) -> Integers:
     return np.column_stack([*cells, trips.hour])
 
 
-def _fits_one_person(descriptions: Integers, known: Vectors) -> float:
-    """Count the descriptions that fit trips of exactly one person."""
+def _unique(descriptions: Integers, generator: np.random.Generator) -> Integers:
+    """Return descriptions that occur once, at most `TARGETS`."""
+    names, count = np.unique(descriptions, axis=0, return_counts=True)
+    once = names[count == 1]
+    return once[generator.permutation(len(once))[:TARGETS]]
+
+
+def _people_who_fit(descriptions: Integers, known: Vectors) -> Integers:
+    """Return how many people each description fits."""
     have = _described(known)
-    rows = np.concatenate([have, descriptions])
-    _, code = np.unique(rows, axis=0, return_inverse=True)
+    _, code = np.unique(np.concatenate([have, descriptions]), axis=0, return_inverse=True)
     code = code.ravel()
     pairs = np.unique(np.column_stack([code[: len(have)], known.person]), axis=0)
     people = np.bincount(pairs[:, 0], minlength=code.max() + 1)
-    return float((people[code[len(have) :]] == 1).sum())
-
-
-def _meet(one: Integers, other: Integers) -> Integers:
-    return np.asarray((one[:, :, None] == other[:, None, :]).any(axis=(1, 2)))
+    return np.asarray(people[code[len(have) :]])
 
 
 def _rate(name: str, hits: float, n: int, chance: float | None, note: str) -> Score:

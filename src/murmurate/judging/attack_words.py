@@ -104,6 +104,12 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
         "Destination guessed from start and hour",
         "Somebody who knows where and when a trip began guesses where it went",
     ),
+    (r"inference\.home", "Home guessed from the place of work", "Somebody who knows where a person works guesses the home"),
+    (
+        r"inference\.work",
+        "Place of work guessed from the home",
+        "Somebody who knows where a person lives guesses the place of work",
+    ),
 )
 """(name of a score, short label, sentence that a share may follow: "... in 5 % of attempts"); numbers are put in."""
 

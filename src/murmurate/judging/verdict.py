@@ -38,7 +38,9 @@ BROKEN_TIMES = 2.0
 """An attack counts as successful above this multiple of chance, where chance lies below its 95 % interval too."""
 MAX_EXPONENT = 10.0
 """Promised factors beyond e to the power of this say nothing: 22,000 times as probable is as good as certain."""
-QUICK_ATTACKS = ("average", "reidentify", "reconstruct", "localise")
+QUICK_ATTACKS = (
+    "average", "reidentify", "reconstruct", "localise", "copying", "singling_out", "linkability", "inference",
+)  # fmt: skip
 """Attacks that take seconds, which a verdict runs where nobody ran others."""
 RULES = (
     f"A use is good where the release is off by no more than {GOOD_TIMES:g} times what one half of the originals is off from "
