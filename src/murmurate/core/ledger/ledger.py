@@ -25,7 +25,7 @@ from murmurate.core.ledger.schema import CHARGED, refuse_unguarded
 from murmurate.core.ledger.state import Debit, State, debit_of
 from murmurate.core.ledger.store import Store, address, work_folder
 from murmurate.core.trips import Identity
-from murmurate.core.work import state_folder
+from murmurate.core.work import state_folder, sweep
 from murmurate.errors import GuaranteeRefused, LedgerDamaged, LedgerError, ParameterError, UnknownPopulation
 
 
@@ -86,6 +86,8 @@ class Ledger:
             weakref.finalize(self, store.close)
         with self._book.reading():
             pass  # a damaged chain is reported at once, not at the first charge
+        if not store.in_memory:
+            sweep(self.work_folder)  # what a killed release left of private rows does not wait for the next that spills
 
     # -- what it is ------------------------------------------------------------------------------------------------
 
