@@ -101,3 +101,24 @@ def test_internal_files_are_closed_whatever_the_umask(tour):
     for path in (home / "l.sqlite.internal", home / "pack" / "internal"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700, path
     assert not (home / "l.sqlite.work").exists(), "private work files are gone when their command ends"
+
+
+def test_audit_dossier_and_foreign_attacks_write_what_they_say(tour):
+    home, lines, _ = tour
+    said = {" ".join(line["words"][:2]): line["out"] for line in lines}
+    audit = json.loads((home / "audit.json").read_text())
+    assert audit["passed"] is True
+    assert {twin["fault"] for twin in audit["twins"]} >= {"no noise", "half noise"}
+    assert "planted fault" in said["audit geoind"]
+    foreign = json.loads((home / "foreign.json").read_text())
+    assert foreign["promised"] == "nothing"
+    assert "nothing is promised" in (home / "foreign.html").read_text()
+    names = {score["name"] for score in foreign["scores"]}
+    assert {"copying.copies", "singling_out.success", "linkability.success", "inference.destination"} <= names
+    own = {score["name"] for score in json.loads((home / "attacks.json").read_text())["scores"]}
+    assert {"membership.auc", "copying.copies"} <= own
+    verdict = json.loads((home / "scores.json").read_text())["verdict"]
+    assert verdict["attacked"] is True
+    for edition in ("public", "internal"):
+        assert (home / "pack" / edition / "dossier.html").is_file()
+    assert "Nothing of the internal edition may leave" in said["dossier drawn"]

@@ -89,7 +89,7 @@ def test_texts_that_are_no_time(text):
 
 
 def test_a_garbage_zone_is_told_by_its_row():
-    with pytest.raises(InputError, match="GMX") as caught:
+    with pytest.raises(InputError, match="99:99:99 AAA") as caught:
         read_times(["2020-07-01 10:22:41 GMT", "2020-07-01 10:22:42 GMX"])
     assert caught.value.faults[0].row == 2
 
