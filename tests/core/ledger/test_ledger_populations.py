@@ -213,6 +213,20 @@ def test_lines_that_do_not_tell_of_common_people_are_looked_up(ledger, monkeypat
         charged(ledger, "buses", "r1")
 
 
+def test_samples_of_large_populations_are_followed_too(monkeypatch):
+    monkeypatch.setattr("murmurate.core.ledger.people.EXACT_PEOPLE", 1024)
+    with Ledger.in_memory() as ledger:
+        for name in ("one", "two", "three"):
+            shared = people(0, 199) if name != "three" else ()
+            uids = (*shared, *(f"{name} {k}" for k in range(3000)))
+            ledger.attach(Identity(name, uids), name, create=True)
+            ledger.limit(name, epsilon=1.0)
+        charged(ledger, "one", "r1")
+        with pytest.raises(InsufficientBudget, match="people are also in 'one'"):
+            charged(ledger, "two", "r2")
+        charged(ledger, "three", "r3")
+
+
 def test_many_ways_of_sharing_are_charged_as_one(ledger, monkeypatch):
     monkeypatch.setattr("murmurate.core.ledger.following.MAX_GROUPS", 2)
     for k in range(4):
