@@ -2,15 +2,18 @@
 
     python benchmarks/synthesis.py [--data city sf geolife ...] [--mechanisms flock flock_delta dp_loc ngram]
                                    [--epsilon 0.5 1 2] [--repeats 5] [--results synthesis.jsonl] [--html synthesis.html]
+                                   [--peer "adatrace=COMMAND {input} {output} {epsilon}"]
 
 Every finished release is appended to `--results` and is not made again, so a run may be stopped and gone on with; the page is
-drawn from that file alone. "not private" is the same mechanism at epsilon 100, once. Real data are looked for in
-MURMURATE_DATA, or in shared/data beside the project; a set that is not there is left out.
+drawn from that file alone. Numbers are means with 95 % intervals of the mean over releases (Student's t). A peer is any
+command that is installed here: it gets trips as CSV (tid, datetime, lat, lng), and writes synthetic ones so. flock_day and
+flock_person protect person-days and persons at delta 1e-6. "not private" is the same mechanism at epsilon 100, once. Real data
+are looked for in MURMURATE_DATA, or in shared/data beside the project; a set that is not there is left out.
 
 | data | what |
 |---|---|
 | city | 5,000 trips of the built-in city, its own roads for flock_roads |
-| sf, sf_all | San Francisco taxis: 5,000 random trips; all of them with hours, on 500 m cells, epsilon 1, two releases |
+| sf, sf_all | San Francisco taxis: 5,000 random trips; all of them with hours, on 500 m cells, epsilon 1 |
 | sf_central | the part of them on the OpenStreetMap network of the centre, cut to its box: cells against roads |
 | geolife, geolife_15 | whole Geolife trips in 80 x 56 km of Beijing: 5,000 random ones, 15,000 |
 """
@@ -20,6 +23,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
+import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,8 +87,13 @@ DATA = {
     "geolife": Data("Geolife, Beijing", 5000),
     "geolife_15": Data("Geolife, Beijing", 15_000, mechanisms=("flock", "flock_delta"), repeats=3),
     "sf_central": Data("Central San Francisco, cells against roads", 5000, mechanisms=("flock", "flock_roads"), repeats=3),
-    "sf_all": Data("San Francisco taxis with hours", 0, 500.0, ("flock", "flock_delta", "dp_loc", "ngram"), (1.0,), 2),
-}
+    "sf_all": Data(
+        "San Francisco taxis with hours", 0, 500.0,
+        ("flock", "flock_delta", "flock_day", "flock_person", "dp_loc", "ngram"), (1.0,), 5,
+    ),
+}  # fmt: skip
+UNITS = {"flock_day": "user_day", "flock_person": "user"}
+"""Kinds that protect more than a trip; only where all trips of people are there."""
 
 
 def folder() -> Path:
@@ -133,8 +144,10 @@ def mechanism(name: str, epsilon: float, grid: Grid, roads: RoadNetwork | None, 
         options["space"] = roads
     if name == "dp_loc" and grid.n_cells > MOST_DP_LOC:  # its tables of moves would not fit in memory
         options["space"] = Grid(*_box(grid), 2 * grid.cell_m)
-    if name == "flock_delta":
+    if name == "flock_delta" or name in UNITS:
         options["delta"] = 1e-6
+    if name in UNITS:
+        options["unit"] = UNITS[name]
     return build(name.partition("_")[0] if name.startswith("flock") else name, options)
 
 
@@ -162,6 +175,17 @@ def scores(released: Trips, original: Trips, grid: Grid, roads: RoadNetwork | No
         used = [np.bincount(match(side, roads).path_link, minlength=roads.n_links) for side in (original, released)]
         values["links r"] = float(np.corrcoef(*used)[0, 1])
     return {name: float(value) for name, value in values.items()}
+
+
+def by_command(command: str, trips: Trips, epsilon: float) -> Trips:
+    """Trips that another program makes of these."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, made = Path(folder) / "trips.csv", Path(folder) / "synthetic.csv"
+        trips.table.select("tid", "datetime", "lat", "lng").write_csv(given)
+        words = [word.format(input=given, output=made, epsilon=epsilon) for word in shlex.split(command)]
+        subprocess.run(words, check=True)
+        table = pl.read_csv(made, try_parse_dates=True)
+    return Trips(table.with_columns(uid=pl.col("tid").cast(pl.String)), time_zone=trips.time_zone)
 
 
 def squares(trips: Trips, grid: Grid, side: int) -> np.ndarray:
@@ -204,11 +228,13 @@ class Results:
 def cells_of(name: str, options: argparse.Namespace, roads: RoadNetwork | None, repeat: int) -> Iterator[tuple[str, float]]:
     """Every (mechanism, epsilon) of one set of trips that has a release of this number."""
     data = DATA[name]
-    kinds = [kind for kind in options.mechanisms if data.mechanisms is None or kind in data.mechanisms]
+    kinds = [kind for kind in options.mechanisms if kind in (data.mechanisms or set(options.mechanisms) - set(UNITS))]
+    kinds += [peer.partition("=")[0] for peer in options.peer]
     for kind in kinds:
         if kind == "flock_roads" and roads is None:
             continue
-        for epsilon in data.epsilon or (*options.epsilon, NOT_PRIVATE):
+        known = kind in options.mechanisms  # peers are not asked what they do without privacy
+        for epsilon in data.epsilon or (*options.epsilon, *([NOT_PRIVATE] if known else [])):
             if repeat < (1 if epsilon == NOT_PRIVATE else min(data.repeats or options.repeats, options.repeats)):
                 yield kind, epsilon
 
@@ -244,7 +270,11 @@ def compare(name: str, options: argparse.Namespace, results: Results, repeat: in
             continue
         start = time.process_time()
         rng = noise.seeded(FIRST_SEED + 17 * repeat)
-        released = mm.rehearse(mechanism(kind, epsilon, grid, roads, n), original, rng=rng).payload
+        command = next((peer.partition("=")[2] for peer in options.peer if peer.partition("=")[0] == kind), None)
+        if command is not None:
+            released = by_command(command, original, epsilon)
+        else:
+            released = mm.rehearse(mechanism(kind, epsilon, grid, roads, n), original, rng=rng).payload
         finished(kind, epsilon, repeat, released, cpu_s=time.process_time() - start)
 
 
@@ -253,7 +283,8 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=list(DATA), choices=list(DATA))
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 2.0])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--mechanisms", nargs="+", default=["flock", "flock_delta", "flock_roads", "dp_loc", "ngram"])
+    parser.add_argument("--mechanisms", nargs="+", default=["flock", "flock_delta", "flock_roads", *UNITS, "dp_loc", "ngram"])
+    parser.add_argument("--peer", nargs="*", default=[], metavar="NAME=COMMAND")
     parser.add_argument("--results", type=Path)
     parser.add_argument("--html", type=Path)
     options = parser.parse_args()

@@ -13,8 +13,13 @@ from synthesis import COLUMNS, DATA, HIGHER, MAP_SIDE, NOT_PRIVATE, SECOND
 
 LEVELS = 9
 """Steps of ink in a map; one path each keeps the page small."""
-ORDER = (SECOND, "flock", "flock_delta", "flock_roads", "dp_loc", "ngram")
-NAMES = {"flock_delta": "flock, delta 1e-6", "flock_roads": "flock on roads"}
+ORDER = (SECOND, "flock", "flock_delta", "flock_roads", "flock_day", "flock_person", "dp_loc", "ngram")
+NAMES = {
+    "flock_delta": "flock, delta 1e-6",
+    "flock_roads": "flock on roads",
+    "flock_day": "flock, person-days",
+    "flock_person": "flock, persons",
+}
 
 
 def page(rows: list[dict[str, Any]]) -> str:
@@ -34,6 +39,8 @@ def tables(rows: list[dict[str, Any]]) -> str:
         for row in data.rows:
             cells = "  ".join(f"{cell.text:>9s}" for cell in row.cells)
             lines.append(f"{row.name:30s}  {cells}  {row.cpu}")
+            if row.releases > 1:
+                lines.append("  ".join([f"{'  +-':30s}", *(f"{cell.spread:>9s}" for cell in row.cells)]))
     return "\n".join(lines)
 
 
@@ -47,7 +54,7 @@ def _dataset(name: str, rows: list[dict[str, Any]]) -> SimpleNamespace:
     for row in rows:
         if row["kind"] != "originals":
             grouped[row["kind"], row["epsilon"]].append(row)
-    order = sorted(grouped, key=lambda key: (key[1], ORDER.index(key[0])))
+    order = sorted(grouped, key=lambda key: (key[1], _order(key[0])))
     columns = [column for column in COLUMNS if any(column in row["scores"] for row in rows)]
     best = {epsilon: _best(grouped, epsilon, columns) for epsilon in {key[1] for key in order}}
     table = [_row(key, grouped[key], columns, best[key[1]]) for key in order]
@@ -55,6 +62,20 @@ def _dataset(name: str, rows: list[dict[str, Any]]) -> SimpleNamespace:
         title=DATA[name].title, cell_m=DATA[name].cell_m, trips=rows[0]["trips"], columns=columns, rows=table,
         maps=[_map(row) for row in sorted(rows, key=_map_order) if "map" in row], side=MAP_SIDE,
     )  # fmt: skip
+
+
+def _order(kind: str) -> int:
+    """Place of a kind in tables; peers come last."""
+    return ORDER.index(kind) if kind in ORDER else len(ORDER)
+
+
+def _interval(values: list[float]) -> float:
+    """Half the width of the 95 % interval of a mean."""
+    from scipy.stats import t
+
+    if len(values) < 2:
+        return float("nan")
+    return float(t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def _mean(rows: list[dict[str, Any]], column: str) -> float:
@@ -76,7 +97,7 @@ def _row(key: tuple[str, float], rows: list[dict[str, Any]], columns: list[str],
     cells = []
     for column in columns:
         mean = _mean(rows, column)
-        spread = float(np.std([row["scores"].get(column, np.nan) for row in rows]))
+        spread = _interval([row["scores"].get(column, np.nan) for row in rows])
         cells.append(SimpleNamespace(text=_number(mean), spread=_number(spread), best=mean == best.get(column)))
     kind, epsilon = key
     cpu = np.mean([row["cpu_s"] for row in rows])
@@ -101,7 +122,7 @@ def _number(value: float) -> str:
 
 
 def _map_order(row: dict[str, Any]) -> tuple[float, int]:
-    return row["epsilon"], -1 if row["kind"] == "originals" else ORDER.index(row["kind"])
+    return row["epsilon"], -1 if row["kind"] == "originals" else _order(row["kind"])
 
 
 def _map(row: dict[str, Any]) -> SimpleNamespace:

@@ -154,8 +154,11 @@ def test_a_count_that_is_divided_unevenly_is_still_one_count(norm):
     assert (np.bincount(found, weights=weight.astype(float) ** power) <= STEPS**power).all()
     of_first, rare = weight[found == 0], favour[places[found == 0]]
     assert of_first == pytest.approx(STEPS * rare / np.linalg.norm(rare, power), abs=1)
-    even = spread(bins, owner, STEPS, norm == "l2", np.full(40, 3.0))
-    assert np.abs(even[2] - spread(bins, owner, STEPS, norm == "l2")[2]).max() <= 1
+    even = spread(bins, owner, STEPS, norm == "l2")
+    norms = np.bincount(even[0], weights=even[2].astype(float) ** power)
+    assert (norms <= STEPS**power).all() and (norms > 0.98 * STEPS**power).all()
+    same = spread(bins, owner, STEPS, norm == "l2", np.full(40, 3.0))
+    assert np.abs(same[2] - even[2]).max() <= 1
 
 
 def test_contributions_beyond_the_bins_are_refused():

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from murmurate.asking import STEPS, Norm
 from murmurate.core.space import Floats
-from murmurate.synthesis.measure import FULL_WEIGHT
-from murmurate.synthesis.moves import MoveWeights, Neighbourhood, Norm, move_histograms
+from murmurate.synthesis.moves import MoveWeights, Neighbourhood, move_histograms
 from murmurate.synthesis.sequences import CellTrips
 
 CALIBRATION_ROUNDS = 6
@@ -39,7 +39,7 @@ def calibrate(
         trips = simulate(MoveWeights(**current))
         shown = move_histograms(trips, around, norm=norm)
         for name, answer in noisy.items():
-            expected = shown[name].astype(np.float64) * (n / (max(trips.n, 1) * FULL_WEIGHT))
+            expected = shown[name].astype(np.float64) * (n / (max(trips.n, 1) * STEPS))
             current[name] *= correction(answer, expected, deviations[name])
     return MoveWeights(**current)
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
-from typing import Literal
 
 import numpy as np
 
+from murmurate.asking import STEPS, Norm
+from murmurate.asking.clipping import spread
 from murmurate.core.space import Floats, Integers
-from murmurate.synthesis.measure import spread_over_trip
 from murmurate.synthesis.sequences import CellTrips
-
-Norm = Literal["l2", "l1"]
-"""Norm in which one trip's change of a table is at most 1."""
 
 N_DIRECTIONS = 16
 """Sectors of direction in which distant destinations are distinguished. Chosen by hand."""
@@ -120,9 +117,11 @@ def move_histograms(trips: CellTrips, around: Neighbourhood, *, norm: Norm = "l2
     `towards` [relative destination, offset], `visits` [cell entered], `steps` [cell, offset].
     """
     found = grams(trips, around)
-    tables = {
-        name: spread_over_trip(bins, found.trip, n_bins, norm=norm) for name, (bins, n_bins) in move_bins(found, around).items()
-    }
+    tables = {}
+    for name, (bins, n_bins) in move_bins(found, around).items():
+        _, place, weight = spread(bins, found.trip, STEPS, norm == "l2")
+        tables[name] = np.zeros(n_bins, dtype=np.int64)
+        np.add.at(tables[name], place, weight)
     return {name: table if name == "visits" else table.reshape(-1, around.n_offsets) for name, table in tables.items()}
 
 
