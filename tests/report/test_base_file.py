@@ -9,9 +9,9 @@ import pytest
 
 from murmurate.errors import InputError
 from murmurate.report.base_file import read_base, refuse_elsewhere
-from murmurate.report.coasts import sea_rings
 from murmurate.report.ground import MAX_LABELS, BaseMap, Place, ground
 from murmurate.report.view import View
+from murmurate.spaces.coasts import sea_rings
 
 OSM = """<osm version="0.6">
 <node id="1" lat="60.000" lon="24.000"/><node id="2" lat="60.001" lon="24.002"/><node id="3" lat="60.002" lon="24.000"/>

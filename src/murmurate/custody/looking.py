@@ -18,6 +18,7 @@ from murmurate.custody.reading import Private
 from murmurate.errors import InputError
 from murmurate.spaces.plane import Plane
 from murmurate.spaces.road import RoadNetwork
+from murmurate.spaces.swapped import why_swapped
 
 FEW_INSIDE = 0.5
 """Share of trips inside the space below which the custodian is asked. Set by hand."""
@@ -54,6 +55,7 @@ class _Seen:
     raw: int = 0
     units: int = 0
     beyond: int = 0
+    why_swapped: str | None = None
 
 
 def findings(mechanism: Any, private: Private) -> list[Finding]:
@@ -64,7 +66,7 @@ def findings(mechanism: Any, private: Private) -> list[Finding]:
     for part in [private] if isinstance(private, Trips) else private:
         _count(part, guarantee, space, seen)
     found = list(_place_findings(space, seen))
-    if found and found[0].fatal:
+    if any(finding.fatal for finding in found):
         return found
     fewest = fewest_trips(mechanism, seen.trips / max(seen.units, 1))
     if fewest is not None and seen.inside < fewest:
@@ -103,6 +105,8 @@ def _count(part: Trips, guarantee: Guarantee, space: Any, seen: _Seen) -> None:
         sizes = np.bincount(units_of_trips(part, bounds))
         seen.units += len(sizes)
         seen.left_out += int(np.maximum(sizes - bounds.max_trips, 0).sum()) if bounds.max_trips is not None else 0
+    if space is None or isinstance(space, Plane):  # no box that says where the data lie
+        seen.why_swapped = seen.why_swapped or why_swapped(part)
     if space is None or not part.has_coordinates:
         seen.inside += part.n_trips
         return
@@ -119,6 +123,9 @@ def _count(part: Trips, guarantee: Guarantee, space: Any, seen: _Seen) -> None:
 
 
 def _place_findings(space: Any, seen: _Seen) -> Iterable[Finding]:
+    exchange = "say --column lat=... --column lng=... the other way round"
+    if seen.why_swapped:
+        yield Finding(f"latitude and longitude look swapped: {seen.why_swapped}", f"If so, {exchange}.")
     if seen.beyond:
         yield Finding(
             f"{seen.beyond:,} points lie beyond the reach of the plane {space.spec()}, which would be refused after the charge",
@@ -132,7 +139,7 @@ def _place_findings(space: Any, seen: _Seen) -> Iterable[Finding]:
     if seen.swapped > max(seen.inside, FEW_INSIDE * seen.sampled):
         yield Finding(
             f"{what}; with latitude and longitude exchanged {seen.swapped:,} would",
-            "Latitude and longitude are swapped: say --column lat=... --column lng=... the other way round.",
+            f"Latitude and longitude are swapped: {exchange}.",
             fatal=seen.inside == 0,
         )
         return

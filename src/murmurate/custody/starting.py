@@ -21,6 +21,7 @@ from murmurate.ingest.cleaning import Cleaning
 from murmurate.ingest.columns import ROW_NUMBER, named_as, option, plain
 from murmurate.ingest.counts import ReadReport
 from murmurate.spaces.gazetteer import Box, cities_around, looks_swapped, outward
+from murmurate.spaces.swapped import why_swapped
 
 SPLIT_GAP_S = 300.0
 """Pause that ends a trip in a stream with points about a minute apart or closer."""
@@ -153,6 +154,9 @@ def _opened(source: str, options: dict[str, Any], notes: list[str]) -> tuple[Tri
         swapped = {"lat": report.columns.get("lng", "lng"), "lng": report.columns.get("lat", "lat")}
         notes.append(f"Latitude and longitude were swapped: as they are, no known city is there. {option(**swapped)}")
         return _opened(source, options | {"columns": {**options.get("columns", {}), **swapped}}, notes)
+    if not named & {"lat", "lng", "geometry"} and (why := why_swapped(trips)):
+        exchanged = option(lat=report.columns.get("lng", "lng"), lng=report.columns.get("lat", "lat"))
+        notes.append(f"Latitude and longitude look swapped: {why}. If so, say {exchanged}")
     return trips, options, report
 
 

@@ -20,7 +20,7 @@ from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.picture import Picture
 from murmurate.ingest.read import is_path, read
 from murmurate.ingest.stream import scan, worth_streaming
-from murmurate.spaces.gazetteer import looks_swapped
+from murmurate.spaces.swapped import why_swapped
 
 INTERVALS_PER_PART = 200_000
 """Points of each part whose intervals are looked at; quantiles need no more. Set by hand."""
@@ -134,7 +134,7 @@ def _described(
 ) -> Inspection:
     time_zone, picture = "UTC", Picture()
     times, lows, highs, intervals, trip_sizes, person_sizes, lasts_s = [], [], [], [], [], [], []
-    swapped = False
+    swapped: str | None = None
     for part in parts:
         time_zone = part.time_zone
         if not part.n_points:
@@ -150,7 +150,7 @@ def _described(
         if part.has_coordinates:
             lows.append((part.lat.min(), part.lng.min()))
             highs.append((part.lat.max(), part.lng.max()))
-            swapped = swapped or looks_swapped(part.lat[:INTERVALS_PER_PART], part.lng[:INTERVALS_PER_PART])
+            swapped = swapped or why_swapped(part)
     if cleaning is not None:
         points, trips = int(sum(sizes.sum() for sizes in trip_sizes)), sum(map(len, trip_sizes))
         report = replace(report, points=points, trips=trips)
@@ -172,11 +172,11 @@ def _described(
     )
 
 
-def _notes(report: ReadReport, lasts_s: dict[str, float] | None, swapped: bool) -> Iterable[str]:
+def _notes(report: ReadReport, lasts_s: dict[str, float] | None, swapped: str | None) -> Iterable[str]:
     """Say what looks wrong although the file can be read, and what to type."""
     if swapped:
         exchanged = option(lat=report.columns.get("lng", "lng"), lng=report.columns.get("lat", "lat"))
-        yield f"latitude and longitude look swapped: as they are, no known city is there. Say {exchanged}"
+        yield f"latitude and longitude look swapped: {swapped}. Say {exchanged}"
     if lasts_s and lasts_s["50%"] > RAW_STREAM_S:
         yield "trips last for hours: a raw stream? Add --split-gap 5min --split-stay 10min --max-speed 200"
 

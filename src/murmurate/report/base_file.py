@@ -11,8 +11,8 @@ import numpy as np
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.releases.folder import Release
-from murmurate.report.coasts import rings_of
 from murmurate.report.ground import BaseMap, Place, Ring
+from murmurate.spaces.coasts import rings_of
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
 

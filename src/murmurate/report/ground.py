@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from murmurate.core.space import Floats, Integers, Places
-from murmurate.report.coasts import sea_rings
 from murmurate.report.density import outlines
 from murmurate.report.view import View, lines
+from murmurate.spaces.coasts import sea_rings
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
 

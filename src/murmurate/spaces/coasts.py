@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from murmurate.core.space import Floats
 from murmurate.spaces.sphere import METRES_PER_DEGREE
@@ -69,3 +70,26 @@ def _land() -> tuple[Floats, Any]:
             polygons.append((ring, []))
     shapes = shapely.make_valid([shapely.Polygon(outer, inner) for outer, inner in polygons])
     return shapely.bounds(shapes), shapes
+
+
+def on_land(lat: Floats, lng: Floats, *, within_deg: float = 0.0) -> NDArray[np.bool_]:
+    """Return which places lie on land or within so many degrees of it, as roughly as coasts are drawn.
+
+    >>> on_land(np.array([60.2, 30.0]), np.array([24.9, -40.0])).tolist()
+    [True, False]
+    """
+    import shapely
+
+    boxes, polygons = _land()
+    there, points = np.zeros(len(lat), dtype=bool), shapely.points(lng, lat)
+    west, south, east, north = (*(low - within_deg for low in (lng.min(), lat.min())), lng.max(), lat.max())
+    near = (
+        (boxes[:, 0] <= east + within_deg)
+        & (boxes[:, 2] >= west)
+        & (boxes[:, 1] <= north + within_deg)
+        & (boxes[:, 3] >= south)
+    )
+    for polygon in polygons[near]:
+        shapely.prepare(polygon)
+        there |= shapely.dwithin(polygon, points, within_deg)
+    return there
