@@ -30,7 +30,7 @@ from murmurate.cli.choices import (
     takes,
     use_processors,
 )
-from murmurate.cli.show import as_json, asking, table, working
+from murmurate.cli.show import as_json, table, until_it_fits, working
 from murmurate.custody.recipes import Recipe, advice, build_mechanism, gather, parse_settings, to_toml
 from murmurate.errors import ParameterError
 
@@ -246,10 +246,8 @@ def _ask_for_limit(recipe: Recipe, guarantee: Guarantee) -> dict[str, Any] | Non
         return None  # the charge says that there is no limit
     if not sys.stdin.isatty():
         refuse_unlimited(guarantee)
-    with asking():
-        typer.echo(limit_words(guarantee))
-        answer = typer.prompt(f"The most that may ever be spent per {guarantee.unit.name}")
-    return parse_limit(answer, guarantee)
+    question = f"{limit_words(guarantee)}\nThe most that may ever be spent per {guarantee.unit.name}"
+    return until_it_fits(lambda: typer.prompt(question), lambda answer: parse_limit(answer, guarantee))
 
 
 def _explain(recipe: Recipe, mechanism: Any, json: bool) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock, Timer
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 
 from murmurate.core import progress
 from murmurate.errors import InputError, MurmurateError
+
+Answer = TypeVar("Answer")
 
 SHOW_AFTER_S = 1.0
 """Seconds before a progress bar appears; shorter work would make it flicker. Set by hand."""
@@ -150,14 +153,27 @@ def working(what: str = "working") -> Iterator[None]:
 
 @contextmanager
 def asking() -> Iterator[None]:
-    """Take progress bars off the terminal while a person is asked something."""
+    """Take progress bars off the terminal while a person is asked something, who may also give up."""
     for bars in _shown:
         bars.hide()
+    if hasattr(signal, "siginterrupt"):  # polars takes control-C over, and would let it wait for the end of the line
+        signal.siginterrupt(signal.SIGINT, True)
     try:
         yield
     finally:
         for bars in _shown:
             bars.wait_and_show()
+
+
+def until_it_fits(ask: Callable[[], str], use: Callable[[str], Answer]) -> Answer:
+    """Ask again, saying why, until an answer can be used: a person who mistypes does not begin anew."""
+    while True:
+        with asking():
+            answer = str(ask())
+        try:
+            return use(answer)
+        except MurmurateError as error:
+            typer.echo(f"{error}", err=True)
 
 
 class _Bars:

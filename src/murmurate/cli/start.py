@@ -5,20 +5,24 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from murmurate.cli.choices import Json, clean_options, read_options, takes
-from murmurate.cli.show import as_json, working
+from murmurate.cli.show import as_json, until_it_fits, working
 from murmurate.cli.show import asking as quietly
+from murmurate.core.parameters import one_of
 from murmurate.errors import InputError, OutputError, ParameterError
 
 if TYPE_CHECKING:
     from murmurate.custody.advice import Advice
-    from murmurate.custody.starting import Look
+    from murmurate.custody.starting import Look, Offer
 
+HOW_MANY = "How many such releases are planned"
+"""Question with a number for an answer."""
 PROMPTS = {"protect": "Whom to protect", "purpose": "What the release is for"}
 """Questions with words for answers."""
 
@@ -56,12 +60,14 @@ def start(
         _show(found)
     protect = protect or _choice("protect", PROTECT, found.protect, asking)
     purpose = purpose or _choice("purpose", PURPOSES, "road_flows" if roads else "synthetic_trips", asking)
-    repeats = repeats or (typer.prompt("How many such releases are planned", default=1, type=int) if asking else 1)
+    repeats = repeats or (until_it_fits(lambda: typer.prompt(HOW_MANY, default="1"), _number) if asking else 1)
     where, declared = _box(found, place, box, needed=purpose not in ("road_flows", "moved_points") and not roads, asking=asking)
     numbers = found.rough()
     declared += [_numbers_words(numbers)]
-    if asking and not typer.confirm(f"May the recipe say this: {declared[-1]}", default=True):
-        numbers, declared = {}, declared[:-1]
+    if asking:
+        with quietly():
+            agreed = typer.confirm(f"May the recipe say this: {declared[-1]}", default=True)
+        numbers, declared = (numbers, declared) if agreed else ({}, declared[:-1])
     advice = advise(
         protect=protect,
         purpose=purpose,
@@ -89,9 +95,10 @@ def _looked(source: str, read: dict[str, Any], clean: dict[str, Any], asking: bo
     except InputError as error:
         if not asking or "no time zone" not in str(error):
             raise
-        with quietly():
-            zone = typer.prompt("The times carry no zone. Which one are they in, such as Europe/Helsinki")
-        return look(source, read={**read, "time_zone": zone}, clean=clean)
+        return until_it_fits(
+            lambda: typer.prompt("The times carry no zone. Which one are they in, such as Europe/Helsinki"),
+            lambda zone: look(source, read={**read, "time_zone": zone.strip()}, clean=clean),
+        )
 
 
 def _show(found: Look) -> None:
@@ -109,8 +116,18 @@ def _choice(name: str, known: Mapping[str, str], default: str, asking: bool) -> 
     typer.echo(f"\n{PROMPTS[name]}:")
     for word, meaning in known.items():
         typer.echo(f"  {word:16} {meaning}")
-    answer = typer.prompt(PROMPTS[name], default=default)
-    return str(answer).strip()
+    return until_it_fits(lambda: typer.prompt(PROMPTS[name], default=default), partial(_word, known))
+
+
+def _word(known: Mapping[str, str], answer: str) -> str:
+    one_of("the answer", answer.strip(), known)
+    return answer.strip()
+
+
+def _number(answer: str) -> int:
+    if not answer.strip().isdigit() or not int(answer):
+        raise ParameterError(f"give a whole number from 1 on; got {answer!r}.")
+    return int(answer)
 
 
 def _box(
@@ -119,30 +136,43 @@ def _box(
     """Return the public box, and what has to be declared for it."""
     from murmurate.spaces.gazetteer import city
 
-    if box is not None:
-        try:
-            return [float(value) for value in box.split(",")], []
-        except ValueError:
-            raise ParameterError(f"--box takes SOUTH,WEST,NORTH,EAST in degrees; got {box!r}.") from None
-    if place is not None:
-        return city(place).box, []
+    if box is not None or place is not None:
+        return (_corners(box) if box is not None else city(str(place)).box), []
     offers = found.offers() if needed else []
     if not offers:
         return None, []
-    chosen = offers[0]
     if asking:
         typer.echo("\nThe release needs a public box. What is public anyway, or may be declared public:")
         for number, offer in enumerate(offers, start=1):
             typer.echo(f"  {number}  {offer.label}; {offer.share:.0%} of the points")
-        answer = typer.prompt("A number, a city, or SOUTH,WEST,NORTH,EAST", default="1")
-        if not answer.isdigit():
-            return _box(
-                found, None if "," in answer else answer, answer if "," in answer else None, needed=needed, asking=False
-            )
-        if not 1 <= int(answer) <= len(offers):
-            raise ParameterError(f"there are boxes 1 to {len(offers)}; got {answer}.")
-        chosen = offers[int(answer) - 1]
+        return until_it_fits(
+            lambda: typer.prompt("A number, a city, or SOUTH,WEST,NORTH,EAST", default="1"),
+            lambda answer: _box_of(answer.strip(), offers),
+        )
+    return _box_of("1", offers)
+
+
+def _box_of(answer: str, offers: Sequence[Offer]) -> tuple[Sequence[float], list[str]]:
+    """Return the box that a person chose: an offer by its number, four corners, or a city by name."""
+    from murmurate.spaces.gazetteer import city
+
+    if not answer.isdigit():
+        return _corners(answer) if "," in answer and any(map(str.isdigit, answer)) else city(answer).box, []
+    if not 1 <= int(answer) <= len(offers):
+        raise ParameterError(f"there are boxes 1 to {len(offers)}; got {answer}.")
+    chosen = offers[int(answer) - 1]
     return chosen.box, [chosen.declared] if chosen.declared else []
+
+
+def _corners(text: str) -> Sequence[float]:
+    try:
+        south, west, north, east = (float(value) for value in text.split(","))
+    except ValueError:
+        raise ParameterError(f"a box is SOUTH,WEST,NORTH,EAST in degrees; got {text!r}.") from None
+    from murmurate.spaces.grid import Grid
+
+    Grid(south, west, north, east, 1000)  # refuses corners that make no box
+    return south, west, north, east
 
 
 def _warnings(advice: Advice, found: Look) -> list[str]:

@@ -19,6 +19,7 @@ from murmurate.mechanisms.od_counts.clip import SHARE, TABLE, Norms, norms_table
 from murmurate.mechanisms.od_counts.counting import CountHours, CountNorms, CountPairs, CountTrips, ReadTrips, Weighing
 from murmurate.mechanisms.od_counts.estimate import estimate, thresholds
 from murmurate.mechanisms.od_counts.publish import Rules, publish, whole_numbers
+from murmurate.spaces import parse_specs
 from murmurate.spaces.zone_flows import HOURS, LENGTHS_KM, MINUTES, ZoneFlows
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class ODCounts:
     """Level of the intervals."""
 
     def __post_init__(self) -> None:
+        parse_specs(self)
         positive("epsilon", self.epsilon)
         one_of("unit", self.unit, UNITS)
         if self.noise is not None:
