@@ -21,7 +21,7 @@ class PartsFolder:
     """A private work folder that holds runs under names."""
 
     def __init__(self, parent: str | Path | None) -> None:
-        with _disk_errors(parent):
+        with disk_errors(parent):
             self._work = WorkFolder(parent)
         self.path = self._work.path
 
@@ -47,7 +47,7 @@ def forget_runs(folder: Path, names: Iterable[str]) -> None:
 
 def write_runs(folder: Path, name: str, packed: Packed) -> None:
     """Write runs where `read_runs` finds them; in any process."""
-    with _disk_errors(folder):
+    with disk_errors(folder):
         names, points = packed.frames()
         points.write_ipc(folder / f"{name}.points", compression="uncompressed")
         names.write_ipc(folder / f"{name}.runs", compression="uncompressed")
@@ -55,7 +55,7 @@ def write_runs(folder: Path, name: str, packed: Packed) -> None:
 
 def read_runs(folder: Path, name: str) -> Runs:
     """Read the runs that a `PartsFolder` keeps under a name; in any process."""
-    with _disk_errors(folder):
+    with disk_errors(folder):
         points = pl.read_ipc(folder / f"{name}.points")
         names = pl.read_ipc(folder / f"{name}.runs")
     return Packed.from_frames(names, points).runs()
@@ -63,7 +63,7 @@ def read_runs(folder: Path, name: str) -> Runs:
 
 def read_runs_between(folder: Path, name: str, *, runs: Sequence[int], points: Sequence[int]) -> Runs:
     """Read some runs that were written, from the first to before the last, and touch no other bytes of their files."""
-    with _disk_errors(folder):
+    with disk_errors(folder):
         names, some = _rows(folder / f"{name}.runs", *runs), _rows(folder / f"{name}.points", *points)
     return Packed.from_frames(names, some).runs()
 
@@ -75,7 +75,7 @@ def _rows(path: Path, first: int, end: int) -> pl.DataFrame:
 
 def read_people(folder: Path, name: str) -> pl.Series:
     """Read the names of the people of settled runs that were written, each once."""
-    with _disk_errors(folder):
+    with disk_errors(folder):
         return people_of(pl.read_ipc(folder / f"{name}.runs", columns=["uid"])["uid"])
 
 
@@ -87,7 +87,7 @@ def people_of(uid: pl.Series) -> pl.Series:
 def write_hashes(folder: Path, name: str, uid: pl.Series) -> int:
     """Write a hash of each person of settled runs, where `read_hashes` finds them; return how many people there are."""
     hashes = hash_names(people_of(uid))
-    with _disk_errors(folder):
+    with disk_errors(folder):
         hashes.tofile(folder / f"{name}.people")
     return len(hashes)
 
@@ -95,7 +95,7 @@ def write_hashes(folder: Path, name: str, uid: pl.Series) -> int:
 def read_hashes(folder: Path, name: str) -> Hashes:
     """Return the hashes in a file without reading those that nobody looks at."""
     path = folder / f"{name}.people"
-    with _disk_errors(folder):
+    with disk_errors(folder):
         return np.memmap(path, np.uint64, "r") if path.stat().st_size else np.empty(0, np.uint64)
 
 
@@ -148,7 +148,8 @@ class Buckets:
 
 
 @contextmanager
-def _disk_errors(where: str | Path | None) -> Iterator[None]:
+def disk_errors(where: str | Path | None) -> Iterator[None]:
+    """Say what to do where the work folder cannot be used."""
     try:
         yield
     except OSError as error:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from murmurate.engine import Engine
 from murmurate.engine.shared import opened
-from murmurate.ingest.buckets import forget_runs, read_runs_between, write_runs
+from murmurate.ingest.buckets import disk_errors, forget_runs, read_runs_between, write_runs
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.packed import Blocks, Packed
@@ -108,7 +108,8 @@ def _scatter(folder: Path, runs: Runs | None, bucket: NDArray[np.int64], n: int)
         ends[0] = np.searchsorted(bucket[order], np.arange(n + 1))
         ends[1] = np.concatenate(([0], np.cumsum(moved.lengths)))[ends[0]]
         write_runs(folder, name, Packed.of(moved, Blocks()))
-    np.save(folder / f"{name}.npy", ends)
+    with disk_errors(folder):
+        np.save(folder / f"{name}.npy", ends)
     return name
 
 

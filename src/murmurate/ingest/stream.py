@@ -274,11 +274,15 @@ class _Reading:
             try:
                 for part in parts:
                     found.meet(part)
-                if not found.anyone_twice(engine):
-                    add_counts(report, counted)
-                    return found
+                whole = not found.anyone_twice(engine)
             except OutOfOrder:
-                pass
+                whole = False
+            except BaseException:
+                folder.close()
+                raise
+            if whole:
+                add_counts(report, counted)
+                return found
             folder.close()
         return None
 

@@ -1,0 +1,95 @@
+"""A cluster that fails says so in one message, with what was charged and how to go on; nothing half-made is left."""
+
+from __future__ import annotations
+
+import errno
+
+import polars as pl
+import pytest
+
+import murmurate as mm
+from diagonal_city import GRID, city
+from murmurate.cli.show import fault
+from murmurate.engine import Serial
+from murmurate.engine.dask_cluster import Dask
+from murmurate.errors import EngineError, OutputError
+from murmurate.ingest.stream import scan
+from murmurate.mechanisms.flock import Flock
+
+FLOCK = Flock(epsilon=5.0, space=GRID)
+
+
+class FailsLater(Serial):
+    """Counts one round and then gives up, as an engine does whose part ended its worker three times."""
+
+    rounds = 0
+
+    def fold(self, *given, **more):
+        self.rounds += 1
+        if self.rounds > 1:
+            raise EngineError("a part of the work ended its process 3 times.", "Use fewer workers.")
+        return super().fold(*given, **more)
+
+
+def test_a_part_that_fails_for_good_leaves_a_charge_that_can_be_resumed(tmp_path, capsys):
+    with mm.Ledger(tmp_path / "ledger.sqlite") as ledger:
+        with pytest.raises(EngineError) as caught:
+            mm.release(FLOCK, city(60, users=6), ledger=ledger, out=tmp_path / "out", engine=FailsLater())
+        assert not (tmp_path / "out").exists()
+        assert fault(caught.value) == 5
+        said = capsys.readouterr().err
+        assert f"the debit of release {caught.value.charged} stands" in said
+        assert f"--resume {caught.value.charged}" in said and "3 times" in said
+        made = mm.release(FLOCK, city(60, users=6), ledger=ledger, out=tmp_path / "out", resume=caught.value.charged)
+        assert made.manifest.release_id == caught.value.charged
+        assert len([line for line in ledger.history() if line.what == "debit"]) == 1
+
+
+class WithoutPackage:
+    """A client whose only worker cannot import this package."""
+
+    status = "error"
+
+    def scheduler_info(self, n_workers):
+        return {"address": "tls://10.0.0.1:1", "workers": {"tls://10.0.0.9:1": {"nthreads": 1}}}
+
+    def submit(self, *_, **__):
+        return self
+
+    def result(self, timeout):
+        raise ModuleNotFoundError("No module named 'murmurate'")
+
+    def cancel(self):
+        pass
+
+    def close(self):
+        pass
+
+
+def test_a_worker_without_the_package_is_named(tmp_path, monkeypatch):
+    with Dask("tls://10.0.0.1:1") as running, pytest.raises(EngineError, match="cannot import murmurate"):
+        monkeypatch.setattr(running, "_client", WithoutPackage())
+        running.start(work_in=tmp_path)
+        list(running.map(abs, [1]))
+
+
+class Two(Serial):
+    """Runs pieces here as an engine of two workers would."""
+
+    workers = 2
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_full_disk_is_told_before_the_charge(tmp_path, monkeypatch, ordered):
+    trips = city(200, users=50).table
+    (trips if ordered else trips.sample(fraction=1, shuffle=True, seed=1)).write_parquet(
+        tmp_path / "x.parquet", row_group_size=100
+    )
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_ipc", full)
+    with pytest.raises(OutputError, match=r"cannot be used: No space left on device.*Name another"):
+        scan(tmp_path / "x.parquet", engine=Two(), points_per_partition=150, work_dir=tmp_path / "work")
+    assert not (tmp_path / "work").exists()
