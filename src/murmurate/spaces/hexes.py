@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import h3.api.basic_int as h3
@@ -57,8 +58,8 @@ class Hexes:
         """Return the hexagons of points; -1 for a point in none of them (or not a number)."""
         lat, lng = np.broadcast_arrays(np.asarray(lat, dtype=np.float64), np.asarray(lng, dtype=np.float64))
         known = (np.abs(lat) <= 90) & (np.abs(lng) <= 180)
-        points = zip(lat[known].tolist(), lng[known].tolist(), strict=True)
-        found = np.array([h3.latlng_to_cell(a, b, self.resolution) for a, b in points], dtype=np.uint64)
+        points = lat[known].tolist(), lng[known].tolist()
+        found = np.fromiter(map(h3.latlng_to_cell, *points, repeat(self.resolution)), dtype=np.uint64, count=len(points[0]))
         at = np.minimum(np.searchsorted(self.cells, found), self.n_cells - 1)
         out = np.full(lat.shape, -1, dtype=np.int64)
         out[known] = np.where(self.cells[at] == found, at, -1)

@@ -88,11 +88,23 @@ class Zones:
         import shapely
 
         lat, lng = np.broadcast_arrays(np.asarray(lat, dtype=np.float64), np.asarray(lng, dtype=np.float64))
-        out = np.full(lat.size, self.n_cells, dtype=np.int64)
+        out = np.full(lat.size, -1, dtype=np.int64)
         known = np.flatnonzero(np.isfinite(lat.ravel() + lng.ravel()))
-        point, zone = self._tree.query(shapely.points(lng.ravel()[known], lat.ravel()[known]), predicate="intersects")
-        np.minimum.at(out, known[point], zone)
-        out[out == self.n_cells] = -1
+        x, y = lng.ravel()[known], lat.ravel()[known]
+        if len(known) < self.n_cells:
+            point, zone = self._tree.query(shapely.points(x, y), predicate="intersects")
+            order = np.argsort(-zone, kind="stable")
+            out[known[point[order]]] = zone[order]
+            return out.reshape(lat.shape)
+        # many points: zone by zone, the points between its edges; no object is made for a point
+        eastward = np.argsort(x)
+        west, south, east, north = shapely.bounds(self.shapes).T
+        first, last = np.searchsorted(x[eastward], west), np.searchsorted(x[eastward], east, side="right")
+        shapely.prepare(self.shapes)
+        for zone in range(self.n_cells - 1, -1, -1):
+            near = eastward[first[zone] : last[zone]]
+            near = near[(y[near] >= south[zone]) & (y[near] <= north[zone])]
+            out[known[near[shapely.intersects_xy(self.shapes[zone], x[near], y[near])]]] = zone
         return out.reshape(lat.shape)
 
     def centre(self, place: ArrayLike) -> tuple[Floats, Floats]:
