@@ -5,8 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
+import subprocess
 import xml.etree.ElementTree as ET
 import zipfile
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,13 +20,15 @@ from typer.testing import CliRunner
 import murmurate as mm
 from murmurate import mechanisms, noise
 from murmurate.cli import app
-from murmurate.errors import MurmurateError, OutputError, ParameterError, VerifyError
+from murmurate.core.trips import Trips
+from murmurate.errors import InputError, MurmurateError, OutputError, ParameterError, VerifyError
 from murmurate.exports import FORMATS, sidecar_of, verify_export
 from murmurate.exports.tables import safe_csv
 from murmurate.mechanisms.od_counts import ODCounts
-from murmurate.releases.folder import open_release
+from murmurate.releases.folder import Release, open_release
 from murmurate.spaces.hexes import Hexes
 from murmurate.spaces.places import write_places
+from murmurate.spaces.zone_trips import ZoneTrips
 from murmurate.spaces.zones import Zones
 
 
@@ -155,29 +161,59 @@ def test_sumolib_opens_trips(released, tmp_path):
     assert -90 < lat < 90 and -180 < lng < 180
 
 
-MATSIM = {
-    "population": ({"attributes", "person"}, set()),
-    "attributes": ({"attribute"}, set()),
-    "attribute": (set(), {"name", "class"}),
-    "person": ({"plan"}, {"id"}),
-    "plan": ({"activity", "leg"}, {"selected"}),
-    "activity": (set(), {"type", "x", "y", "end_time"}),
-    "leg": (set(), {"mode"}),
-}
-"""Elements of a MATSim population, as documented: which children and attributes each may have."""
-
-
-def test_matsim_plans_follow_the_documented_elements(released, tmp_path):
+def test_matsim_plans_follow_the_schema_of_documented_elements(released, tmp_path):
+    xmlschema = pytest.importorskip("xmlschema")
+    schema = xmlschema.XMLSchema(Path(__file__).with_name("matsim_population.xsd"))
     out = released["trips"].export(format="matsim", out=tmp_path / "plans.xml")
+    schema.validate(out)
+    text = out.read_text()
+    for wrong in (text.replace(' end_time="', ' ends="', 1), text.replace('<leg mode="car"/>', "", 1)):
+        assert not schema.is_valid(wrong.replace("<!DOCTYPE", "<!--").replace('.dtd">', ".dtd -->"))
     root = ET.parse(out).getroot()
-    for element in root.iter():
-        children, attributes = MATSIM[element.tag]
-        assert {child.tag for child in element} <= children and set(element.attrib) <= attributes
-    plans = root.findall("person/plan")
-    assert len(plans) == released["trips"].data.n_trips == len({person.get("id") for person in root.findall("person")})
-    assert all([child.tag for child in plan] == ["activity", "leg", "activity"] for plan in plans)
-    assert all(len(plan[0].get("end_time").split(":")) == 3 for plan in plans)
+    assert len(root.findall("person")) == released["trips"].data.n_trips
     assert root.find("attributes/attribute").text.startswith("EPSG:32")
+
+
+@pytest.fixture(scope="module")
+def driven(town, released):
+    """A release of trips on links, with its roads."""
+    network = town.network
+    offsets, after = network.out_links
+    route = [0]
+    while len(route) < 6:
+        route.append(int(after[offsets[network.link_to[route[-1]]]]))
+    when = pl.Series([datetime(2024, 1, 8, 8, k, tzinfo=UTC) for k in range(6)] * 2).cast(pl.Datetime("us", "UTC"))
+    table = pl.DataFrame({"uid": [0] * 6 + [1] * 6, "tid": [0] * 6 + [1] * 6, "datetime": when, "link": route * 2})
+    made = Release(released["trips"].folder, released["trips"].manifest, network)
+    made.__dict__["trips"] = Trips(table, network, "Europe/Helsinki")
+    return made, route
+
+
+def test_sumolib_opens_routes_whose_edges_follow_each_other(driven, tmp_path):
+    sumolib = pytest.importorskip("sumolib")
+    release, route = driven
+    folder = release.export(format="sumo", out=tmp_path / "sumo")
+    ends = {edge.id: (edge.attr_from, edge.to) for edge in sumolib.xml.parse(str(folder / "edges.edg.xml"), "edge")}
+    nodes = {node.id for node in sumolib.xml.parse(str(folder / "nodes.nod.xml"), "node")}
+    vehicles = list(sumolib.xml.parse(str(folder / "routes.rou.xml"), "vehicle"))
+    edges = vehicles[0].route[0].edges.split()
+    assert len(vehicles) == 2 and edges == [f"l{link}" for link in route] and float(vehicles[0].depart) == 10 * 3600
+    assert (
+        all(ends[one][1] == ends[other][0] for one, other in pairwise(edges))
+        and {end for pair in ends.values() for end in pair} <= nodes
+    )
+
+
+def test_duarouter_takes_the_routes(driven, tmp_path):
+    """Needs SUMO's own programs (PyPI eclipse-sumo, 490 MB), which are no part of the development install."""
+    sumo = pytest.importorskip("sumo", reason="eclipse-sumo is not installed")
+    folder = driven[0].export(format="sumo", out=tmp_path / "sumo")
+    programs = Path(sumo.SUMO_HOME) / "bin"
+    files = ["-n", folder / "nodes.nod.xml", "-e", folder / "edges.edg.xml", "-o", tmp_path / "net.xml"]
+    subprocess.run([programs / "netconvert", *files, "--proj.utm"], check=True, capture_output=True)
+    files = ["-n", tmp_path / "net.xml", "-r", folder / "routes.rou.xml", "-o", tmp_path / "out.xml"]
+    subprocess.run([programs / "duarouter", *files], check=True, capture_output=True)
+    assert (tmp_path / "out.xml").read_text().count("<vehicle ") == 2
 
 
 def test_flowmap_and_kepler_name_the_same_places(released, tmp_path):
@@ -202,6 +238,50 @@ def test_ridership_has_the_documented_columns(released, tmp_path):
     assert set(rides["stop_id"]) <= set(tables["stops.txt"]["stop_id"]) and {"stop_lat", "stop_lon"} <= set(
         tables["stops.txt"].columns
     )
+
+
+@pytest.mark.parametrize("kind", ["flows", "hexes", "zones"])
+def test_gtfs_kit_opens_the_stops_of_ridership(released, kind, tmp_path):
+    gtfs_kit = pytest.importorskip("gtfs_kit")
+    feed = gtfs_kit.read_feed(released[kind].export(format="gtfs-ride", out=tmp_path / "ride.zip"), dist_units="km")
+    places = released[kind].data.places
+    assert len(feed.stops) == places.n_cells and feed.stops["stop_name"].tolist() == places.names()
+    assert np.allclose(feed.stops["stop_lat"], places.centre(np.arange(places.n_cells))[0])
+
+
+def test_a_public_matrix_says_how_unlisted_pairs_compare(released, town, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    flows = released["flows"].data
+    trips, n = ZoneTrips.of(town.trips, flows.places), flows.places.n_cells
+    true = np.zeros((n, n))
+    np.add.at(true, (trips.origin, trips.destination), 1)
+    with h5py.File(tmp_path / "base.omx", "w") as file:
+        for name, matrix in (("cars", true), ("few", true[:4, :4]), ("negative", true - 1), ("empty", 0 * true)):
+            file.create_dataset(f"data/{name}", data=matrix)
+    base = str(tmp_path / "base.omx")
+    out = released["flows"].export(format="omx", out=tmp_path / "city.omx", prior=f"{base}#cars")
+    with h5py.File(out) as file:
+        day = file["data/day"][:]
+    plain, listed = flows.matrix(), flows.matrix(complete=False)
+    assert np.abs(day - true).sum() < 0.85 * np.abs(plain - true).sum() and np.array_equal(day[listed > 0], listed[listed > 0])
+    assert (
+        np.allclose(day.sum(axis=1), plain.sum(axis=1)) and json.loads(sidecar_of(out).read_text())["prior"] == "base.omx#cars"
+    )
+    for name, words in (
+        ("#few", f"the matrix few is 4 x 4; these places need {n} x {n}"),
+        ("#negative", "values are negative"),
+        ("#empty", "all values are 0"),
+        ("", "which matrix is meant. It holds: cars"),
+    ):
+        with pytest.raises(InputError, match=words):
+            released["flows"].export(format="omx", out=tmp_path / "x", prior=base + name)
+    (tmp_path / "text.omx").write_text("no matrix")
+    with pytest.raises(InputError, match="cannot be read as OMX"):
+        released["flows"].export(format="omx", out=tmp_path / "x", prior=tmp_path / "text.omx")
+    with pytest.raises(InputError, match="no such file"):
+        released["flows"].export(format="omx", out=tmp_path / "x", prior="nowhere.omx")
+    with pytest.raises(ParameterError, match="prior= goes with omx, aequilibrae"):
+        released["flows"].export(format="csv", out=tmp_path / "x", prior=base)
 
 
 def test_open_data_trips_are_rounded(released, tmp_path):

@@ -69,7 +69,7 @@ def test_a_sum_that_does_not_agree_is_noticed(city, zones):
 
 
 def test_with_a_huge_budget_the_figures_are_the_counts(city, zones):
-    flows = fitted(ODCounts(epsilon=1e5, space=zones, max_error=0), city.trips, noise.seeded(3))
+    flows = fitted(ODCounts(epsilon=1e6, space=zones, max_error=0), city.trips, noise.seeded(3))
     both = Truth(flows, city.trips)
     for table in (both.zones, both.od, both.classes):
         assert (table["trips"] == table["true"]).all()

@@ -15,6 +15,10 @@ def export(
     format: Annotated[str, typer.Option("--format", help="omx, flowmap, gpkg, geoparquet, csv, ...; see docs/exports.md.")],
     out: Annotated[Path, typer.Option("--out", help="The file or folder to write; must not exist.")],
     space: SpaceSpec = None,
+    prior: Annotated[
+        str | None,
+        typer.Option("--prior", help="A public OMX matrix of the same places, FILE or FILE#NAME."),
+    ] = None,
 ) -> None:
     """Write a release in another format, with what it promises in a file beside it. Costs nothing."""
     from murmurate.exports import export as write
@@ -23,5 +27,5 @@ def export(
     from murmurate.spaces import parse
 
     release = open_release(folder, space=parse(space) if space else None)
-    made = write(release, format=format, out=out)
+    made = write(release, format=format, out=out, prior=prior)
     typer.echo(f"Export:  {made}\nPromise: {sidecar_of(made)}")

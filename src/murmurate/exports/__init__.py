@@ -20,7 +20,9 @@ from murmurate.core.guarantee import to_json
 from murmurate.core.mechanism import Mechanism
 from murmurate.core.parameters import one_of
 from murmurate.core.registry import Entry, Registry
+from murmurate.core.space import Floats
 from murmurate.errors import OutputError, ParameterError, VerifyError
+from murmurate.ingest.matrices import read_omx
 from murmurate.releases.folder import Release, check_free
 from murmurate.releases.manifest import FILE, hash_file
 
@@ -34,6 +36,8 @@ class Format(Entry):
     """
 
     reads: tuple[str, ...] = ("flows",)
+    prior: bool = False
+    """Whether it writes whole matrices, which a public matrix may complete."""
 
 
 FORMATS: Registry[Format] = Registry(
@@ -43,8 +47,8 @@ FORMATS: Registry[Format] = Registry(
         "geojson": Format("murmurate.exports.tables:write_geojson", reads=("flows", "trips")),
         "gpkg": Format("murmurate.exports.tables:write_gpkg", reads=("flows", "trips")),
         "geoparquet": Format("murmurate.exports.tables:write_geoparquet", reads=("flows", "trips")),
-        "omx": Format("murmurate.exports.matrices:write_omx"),
-        "aequilibrae": Format("murmurate.exports.matrices:write_aequilibrae"),
+        "omx": Format("murmurate.exports.matrices:write_omx", prior=True),
+        "aequilibrae": Format("murmurate.exports.matrices:write_aequilibrae", prior=True),
         "flowmap": Format("murmurate.exports.flow_maps:write_flowmap"),
         "kepler": Format("murmurate.exports.flow_maps:write_kepler", reads=("flows", "trips")),
         "gtfs-ride": Format("murmurate.exports.feeds:write_gtfs_ride"),
@@ -62,9 +66,13 @@ SIDECAR = ".guarantee.json"
 """Ending of the file beside an export that says what it promises."""
 
 
-def export(release: Release, *, format: str, out: str | Path) -> Path:
-    """Write a release in another format and, beside it, what it promises. Reads nothing but the release."""
+def export(release: Release, *, format: str, out: str | Path, prior: str | Path | None = None) -> Path:
+    """Write a release in another format and, beside it, what it promises. Reads nothing private.
+
+    `prior` is a public OMX matrix (`FILE` or `FILE#NAME`) of the same places: whole matrices share by it what is not listed.
+    """
     _check_fits(format, release.manifest.kind, FORMATS)
+    options = {} if prior is None else {"prior": _prior(release, format, prior)}
     path = Path(out)
     sidecar = sidecar_of(path)
     for one in (path, sidecar):
@@ -73,7 +81,7 @@ def export(release: Release, *, format: str, out: str | Path) -> Path:
     temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
     try:
         made = temporary / path.name
-        FORMATS.load(format)(release, made, promise_of(release))
+        FORMATS.load(format)(release, made, promise_of(release), **options)
         about = {
             "format": format,
             "release_id": release.manifest.release_id,
@@ -84,6 +92,7 @@ def export(release: Release, *, format: str, out: str | Path) -> Path:
             "seeded": release.manifest.seeded,
             "demo": release.manifest.demo,
             "murmurate": __version__,
+            **({} if prior is None else {"prior": Path(prior).name}),
             "files": _hashes(made),
         }
         made.rename(path)
@@ -119,6 +128,14 @@ def _check_fits(format: str, kind: str, among: Iterable[str]) -> None:
         if format in among:
             raise ParameterError(f"a release of {kind} has no format {format}; it has {', '.join(fitting) or 'none'}.")
         one_of("format", format, fitting or among)
+
+
+def _prior(release: Release, format: str, prior: str | Path) -> Floats:
+    """Read a public matrix for a format that writes whole matrices."""
+    if not FORMATS[format].prior:
+        fitting = [name for name, found in FORMATS.items() if found.prior]
+        raise ParameterError(f"the format {format} writes no whole matrices; prior= goes with {', '.join(fitting)}.")
+    return read_omx(prior, release.data.places.n_cells)
 
 
 def sidecar_of(path: Path) -> Path:

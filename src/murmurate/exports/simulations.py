@@ -27,8 +27,8 @@ def write_sumo(release: Release, out: Path, promise: list[str]) -> None:
     """Write trips between coordinates, or routes over links where the release has links and its roads are at hand.
 
     Trips (`*.trips.xml`) name longitude and latitude of both ends; `duarouter` finds their routes. With links, a folder holds
-    `routes.rou.xml` and the network as `nodes.nod.xml` and `edges.edg.xml`, which `netconvert` joins. Seconds count from the
-    first midnight of the release.
+    `routes.rou.xml` and the network as `nodes.nod.xml` and `edges.edg.xml`, in degrees, which `netconvert --proj.utm` joins.
+    Seconds count from the first midnight of the release.
     """
     from murmurate.spaces.road import RoadNetwork
 
@@ -105,7 +105,6 @@ def _vehicles(trips: Trips, seconds: Seconds) -> Iterator[str]:
 
 
 def _nodes(network: RoadNetwork) -> Iterator[str]:
-    yield '<location netOffset="0,0" projParameter="!"/>'
     for node, (lng, lat) in enumerate(zip(network.node_lng.tolist(), network.node_lat.tolist(), strict=True)):
         yield f'<node id="n{node}" x="{lng:.7f}" y="{lat:.7f}"/>'
 

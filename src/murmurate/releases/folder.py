@@ -95,11 +95,11 @@ class Release:
     def _repr_html_(self) -> str:
         return str(view("release.html", self))
 
-    def export(self, *, format: str, out: str | Path) -> Path:
+    def export(self, *, format: str, out: str | Path, prior: str | Path | None = None) -> Path:
         """Write it in another format (docs/exports.md), with what it promises in a file beside it; free."""
         from murmurate.exports import export
 
-        return export(self, format=format, out=out)
+        return export(self, format=format, out=out, prior=prior)
 
 
 @contextmanager

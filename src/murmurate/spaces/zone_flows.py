@@ -94,11 +94,12 @@ class ZoneFlows:
             ["trips", "origin", "destination", "period"], descending=[True, False, False, False]
         )
 
-    def matrix(self, *, time: str = "day", period: int = 0, complete: bool = True) -> Floats:
+    def matrix(self, *, time: str = "day", period: int = 0, complete: bool = True, prior: Floats | None = None) -> Floats:
         """Return [origin, destination] trips between zones.
 
         Listed pairs hold what was published. With `complete`, the rest of every origin is shared among the pairs that are not
-        listed, in proportion to the rest of every destination; without it, they are 0.
+        listed, in proportion to the rest of every destination; without it, they are 0. A public matrix of the same places
+        as `prior` says how such pairs compare: it is fitted to the rest of origins, destinations and districts.
         """
         chosen = self.od.filter(pl.col("area") == "zone", pl.col("time") == time, pl.col("period") == period)
         chosen = chosen.filter(pl.col("trips").is_not_null())
@@ -108,11 +109,16 @@ class ZoneFlows:
         origin, destination = listed["origin"].to_numpy(), listed["destination"].to_numpy()
         out[origin, destination] = listed["trips"].to_numpy()
         if complete:
-            free = np.ones((n, n))
-            free[origin, destination] = 0.0
-            out += _shared(
-                free, _rest(chosen, "origin", n), self._rest_of_destinations(n), self._rest_of_districts(time, period)
-            )
+            unlisted = np.ones((n, n))
+            unlisted[origin, destination] = 0.0
+            free = unlisted if prior is None else unlisted * prior
+            free = np.where(free.sum(axis=1, keepdims=True) > 0, free, unlisted)  # the prior knows nothing of such an origin
+            districts = self._rest_of_districts(time, period)
+            if prior is not None and districts is not None:  # what the prior says of districts was measured better
+                member = np.eye(int(self.district.max()) + 1)[self.district]
+                blocks = member @ (member.T @ free @ member) @ member.T
+                districts = np.divide(districts, blocks, out=np.ones_like(blocks), where=blocks > 0)
+            out += _shared(free, _rest(chosen, "origin", n), self._rest_of_destinations(n), districts)
         return out
 
     def _rest_of_destinations(self, n: int) -> Floats:

@@ -109,7 +109,8 @@ def shrunk(noisy: Floats, deviation: float) -> tuple[Floats, Floats]:
 
     Counts that are not clear get an exponential prior whose mean is the row's total times the profile of all columns. They are
     then scaled to the sum that was measured in their row (rows that are not clear: together), in which noise averages out.
-    Otherwise shrinking would move trips to clear counts.
+    Otherwise shrinking would move trips to clear counts. For the same reason the variance stays that of the noise: the sum of
+    many shrunk counts is no better known than the sum that was measured.
     """
     mean, variance = noisy.copy(), np.full(noisy.shape, deviation**2)
     low = noisy < CLEAR_SDS * deviation
@@ -121,7 +122,7 @@ def shrunk(noisy: Floats, deviation: float) -> tuple[Floats, Floats]:
     unclear = rows < CLEAR_SDS * deviation * np.sqrt(noisy.shape[1])
     rows = np.where(unclear, max(float(rows[unclear].mean()) if unclear.any() else 0.0, 0.0), rows)
     prior = rows[:, None] * profile / profile.sum()
-    mean[low], variance[low] = _posterior(noisy[low], deviation, prior[low])
+    mean[low] = _posterior(noisy[low], deviation, prior[low])
     group = np.where(unclear, len(rows), np.arange(len(rows)))
     measured, kept = (np.bincount(group, weights=(values * low).sum(axis=1)) for values in (noisy, mean))
     scale = np.divide(np.maximum(measured, 0.0), kept, out=np.zeros_like(kept), where=kept > 0)
@@ -129,8 +130,8 @@ def shrunk(noisy: Floats, deviation: float) -> tuple[Floats, Floats]:
     return mean, variance
 
 
-def _posterior(noisy: Floats, deviation: float, prior: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of a count with an exponential prior of this mean, given its noisy value."""
+def _posterior(noisy: Floats, deviation: float, prior: Floats) -> Floats:
+    """Return the mean of a count with an exponential prior of this mean, given its noisy value."""
     from scipy.special import log_ndtr
 
     at = noisy / deviation - deviation / np.maximum(prior, 1e-6 * deviation)
@@ -138,8 +139,7 @@ def _posterior(noisy: Floats, deviation: float, prior: Floats) -> tuple[Floats, 
     # far below zero the difference cancels: the mean is then that of an exponential of rate -at
     far = at < -30
     mean = np.where(far, -1 / np.where(far, at, -1.0), at + hazard)
-    spread = np.where(far, 1 / np.where(far, at, -1.0) ** 2, np.maximum(1 - hazard * (at + hazard), 1e-12))
-    return deviation * np.maximum(mean, 0.0), deviation**2 * spread
+    return np.asarray(deviation * np.maximum(mean, 0.0))
 
 
 def _adding_up(mean: Floats, variance: Floats, total: float) -> Floats:
