@@ -31,6 +31,10 @@ MAX_MATRIX_DISTRICTS = 60
 """Most districts that a matrix shows; beyond it, cells are too small to read."""
 
 
+LONE_HOUR = 4.0
+"""Half the length of the line of an hour whose neighbours are not published, in units of the drawing."""
+
+
 @dataclass(frozen=True)
 class Square:
     """Hold one cell of the matrix: its place, its class (0 is not published) and what it says."""
@@ -138,19 +142,30 @@ def _profile(flows: ZoneFlows, direction: str) -> Chart:
     """Draw the trips of the whole area by hour, with the interval of each hour as a band."""
     rows = flows.zones.filter(direction=direction, area="city", time="hour").sort("period")
     trips, low, high = (rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("trips", "low", "high"))
-    known = np.isfinite(trips)
+    known = np.flatnonzero(np.isfinite(trips))
     y_ticks, y_of = y_axis(float(np.nan_to_num(high).max(initial=0.0)))
     x = LEFT + (np.arange(HOURS) + 0.5) / HOURS * (WIDTH - LEFT - RIGHT)
-    series = (
-        [Series("band", "interval", _band(x[known], y_of(low[known]), y_of(high[known])), area=True)] if known.any() else []
-    )
-    line = "".join(
-        f"{'M' if k == 0 else 'L'}{a:.0f} {b:.1f}" for k, (a, b) in enumerate(zip(x[known], y_of(trips[known]), strict=True))
-    )
-    series.append(Series("released", "released", line))
-    busiest = f"Busiest hour: {int(np.nanargmax(trips))}:00." if known.any() else "No hour is published."
+    # hours that are not published leave a gap
+    runs = [run for run in np.split(known, np.flatnonzero(np.diff(known) > 1) + 1) if len(run)]
+    bands = "".join(_band(*_wide(x[run], y_of(low[run]), y_of(high[run]))) for run in runs)
+    line = "".join(_line(*_wide(x[run], y_of(trips[run]))) for run in runs)
+    series = [*([Series("band", "interval", bands, area=True)] if bands else []), Series("released", "released", line)]
+    busiest = f"Busiest hour: {int(np.nanargmax(trips))}:00." if len(known) else "No hour is published."
+    if 0 < len(known) < HOURS:
+        busiest += f" {len(known)} of {HOURS} hours are published."
     ticks = tuple((float(LEFT + hour / HOURS * (WIDTH - LEFT - RIGHT)), f"{hour}") for hour in range(0, 25, 6))
     return Chart(f"{direction.capitalize()} by hour", "local hour", "trips", ticks, y_ticks, tuple(series), busiest)
+
+
+def _wide(x: Floats, *values: Floats) -> tuple[Floats, ...]:
+    """Return points to draw; an hour between two gaps gets a short line of its own."""
+    if len(x) > 1:
+        return (x, *values)
+    return (np.array([x[0] - LONE_HOUR, x[0] + LONE_HOUR]), *(np.repeat(value, 2) for value in values))
+
+
+def _line(x: Floats, y: Floats) -> str:
+    return "M" + "".join(f"L{a:.0f} {b:.1f}" for a, b in zip(x, y, strict=True))[1:]
 
 
 def _band(x: Floats, low: Floats, high: Floats) -> str:
