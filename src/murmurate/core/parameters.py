@@ -42,8 +42,8 @@ def delta_for(delta: float, people: int | None) -> None:
     whole("people", people)
     if delta >= 1 / people:
         raise ParameterError(
-            f"delta must be well below 1 over the number of people; got delta={delta:g} for {people:,} people.",
-            f"Give delta={1 / (10 * people):.0e} or less. Nothing was charged.",
+            f"delta must be well below 1 over the number of people; got delta={delta:g} for {people:,} people. Give "
+            f"delta={1 / (10 * people):.0e} or less."
         )
 
 
