@@ -230,6 +230,13 @@ def test_bad_parameters_are_refused_at_construction(wrong):
         mechanism(**wrong)
 
 
+def test_a_delta_near_one_over_the_people_is_refused_in_one_sentence():
+    with pytest.raises(ParameterError, match="Give delta=1e-04 or less") as refused:
+        mechanism(delta=0.01, people=1000)
+    assert len(refused.value.args) == 1
+    assert mechanism(delta=1e-4, people=1000).guarantee().delta == 1e-4
+
+
 def test_more_trips_or_less_noise_make_finer_cells():
     grid = Grid(60.0, 24.6, 60.3, 25.2, 250)
     noise_level = rounds.NoiseLevel(Budget(epsilon=1.0))
