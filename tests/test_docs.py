@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import warnings
@@ -213,17 +214,52 @@ def test_a_notebook_runs(notebook, here):
                 assert "<" in shown._repr_html_()
 
 
-def test_the_site_builds_with_strict_links(tmp_path):
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("docs") / "site"
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     done = subprocess.run(build, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    pages = {path.relative_to(tmp_path / "site").as_posix() for path in (tmp_path / "site").rglob("*.html")}
+    return folder
+
+
+@pytest.mark.xdist_group("site")
+def test_the_site_builds_with_strict_links(site):
+    pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     assert {"index.html", "choose-epsilon.html", "reference/commands.html", "reference/python.html"} <= pages
-    table = (tmp_path / "site" / "reference" / "parameters.html").read_text(encoding="utf-8")
+    table = (site / "reference" / "parameters.html").read_text(encoding="utf-8")
     assert all(f'id="{name}"' in table for name in NAMES)
-    fetched = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?:)?//', (tmp_path / "site/index.html").read_text())
+    fetched = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?:)?//', (site / "index.html").read_text())
     assert not fetched, "a reader's browser asks nobody else"
+
+
+@pytest.mark.xdist_group("site")
+@pytest.mark.browser
+def test_pages_of_the_site_are_accessible(site):
+    """One page of each kind: prose, tables, code, notebooks' index, and what is generated; by day and by night."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
+    if chromium is None:
+        pytest.skip("no Chromium is installed")
+    from axe_playwright_python.sync_playwright import Axe
+
+    kinds = ("index", "choose-epsilon", "cleaning", "mechanisms/flock", "reference/python", "reference/parameters")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        for width, scheme in ((1280, "light"), (390, "dark")):
+            page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme).new_page()
+            for kind in kinds:
+                page.goto((site / f"{kind}.html").as_uri())
+                found = Axe().run(page).response["violations"]
+                assert not found, (kind, width, [(item["id"], item["nodes"][0]["html"][:120]) for item in found])
+        browser.close()
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda path: path.stem)
+def test_every_column_of_a_table_has_a_name(page):
+    for head in re.findall(r"^(\|.*\|)\n\|[-:| ]+\|$", page.read_text(encoding="utf-8"), re.MULTILINE):
+        assert all(cell.strip() for cell in head.strip("|").split("|")), head
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+
+from murmurate.core.score import Score
+from murmurate.judging.scoring import Evaluation
+from murmurate.judging.verdict import verdict
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -67,6 +73,19 @@ def test_from_a_raw_stream_to_a_verified_release_in_three_commands(folder):
     also = shell(folder, blocks("sh", "limit is refused."))
     assert also.returncode == 0, also.stderr
     assert (folder / "private.html").is_file()
+    quick = " ".join(f"--attack {name}" for name in ("copying", "singling_out", "linkability", "inference"))
+    assert not broken(folder, f"murmurate attack release --against stream.csv {quick}")
+
+
+def broken(folder, command):
+    """The attacks that find more than twice what chance finds, as the verdict counts them."""
+    done = shell(folder, f"{command} --json attacks.json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((folder / "attacks.json").read_text())["scores"]
+    known = {field.name for field in fields(Score)}
+    scores = [Score(**{name: value for name, value in score.items() if name in known}) for score in found]
+    assert any(score.chance is not None for score in scores)
+    return verdict(Evaluation(()), attacked=Evaluation(tuple(scores))).broken
 
 
 def shell(folder, script):
@@ -79,6 +98,18 @@ def test_the_python(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     exec(compile(blocks("python", "From Python"), "README.md", "exec"), {})
     assert capsys.readouterr().out.rstrip().endswith("True")
+    read = "--against trips.csv --time-zone Europe/Helsinki --ledger ledger.sqlite"
+    assert not broken(folder, f"murmurate attack release-from-python {read}")
+
+
+def test_what_an_attack_breaks_is_found(folder):
+    """The measure can fail: a release whose times stay exact is found, and README says so in its table."""
+    weak = "--set epsilon=1 --set radius_m=200 --set max_points=20 --confirm 'publish with weak protection'"
+    read = "--time-zone Europe/Helsinki --ledger weak.sqlite"
+    done = shell(folder, f"murmurate release geoind --in trips.csv {read} --out weak {weak}")
+    assert done.returncode == 0, done.stderr
+    assert broken(folder, f"murmurate attack weak --against trips.csv {read}")
+    assert "whoever knows when somebody travelled often finds the trip" in README
 
 
 def test_every_page_it_names_is_there():
