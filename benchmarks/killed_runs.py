@@ -134,7 +134,7 @@ def main() -> None:
                     with tempfile.TemporaryDirectory(dir=home) as folder:
                         try:
                             found, debits = one_run(path, Path(folder), running, killer)
-                        except mm.errors.MurmurateError as error:
+                        except Exception as error:  # noqa: BLE001  whatever ends a charged release counts
                             lost += 1
                             print(f"run {k} ({killer.phase}) was lost: {error}", flush=True)
                             continue

@@ -49,7 +49,7 @@ def open_in_parts(
     carry = (cleaning.occupied,) if cleaning and cleaning.occupied else ()
     parts = scan(source, workers=running.workers, engine=running, work_dir=work_dir, carry=carry, **read)
     parts.identity = described(parts.identity, read, cleaning.settings() if cleaning else {}, people)
-    return CleanedPartitions(parts, cleaning) if cleaning else parts
+    return CleanedPartitions(parts, cleaning, running) if cleaning else parts
 
 
 def open_again(source: str, manifest: Manifest, internal: Internal, *, read: Mapping[str, Any], force: bool = False) -> Trips:

@@ -12,6 +12,7 @@ import polars as pl
 
 from murmurate.core.parameters import closest, positive, whole
 from murmurate.core.trips import Identity, Trips
+from murmurate.engine import Engine, Serial
 from murmurate.errors import InputError, ParameterError
 from murmurate.ingest.clean import drop_fast
 from murmurate.ingest.people import PeopleInParts
@@ -131,13 +132,17 @@ class CleanedPart:
         return self.cleaning.apply(self.part.load())[0]
 
 
+def _count_points(part: CleanedPart) -> int:
+    return part.load().n_points
+
+
 class CleanedPartitions:
     """Parts of whole people, cleaned as they are read."""
 
-    def __init__(self, parts: Partitions, cleaning: Cleaning) -> None:
+    def __init__(self, parts: Partitions, cleaning: Cleaning, engine: Engine | None = None) -> None:
         self._parts, self.cleaning = parts, cleaning
         self.identity, self.space, self.time_zone = parts.identity, parts.space, parts.time_zone
-        self.n_points = sum(part.n_points for part in self)
+        self.n_points = sum((engine or Serial()).map(_count_points, self.sources()))
 
     def carries(self) -> frozenset[str]:
         """Return the kinds of content that are there, as `Trips.carries` does."""
