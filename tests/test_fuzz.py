@@ -91,6 +91,24 @@ def test_every_array_of_every_model_out_of_range_is_refused_before_a_kernel_read
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.longdouble, ">f8"])
+def test_arrays_of_another_precision_or_byte_order_reach_no_kernel(cases, tmp_path, dtype):
+    """A kernel that is compiled for one type of number raised an error of its compiler."""
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(cases["model plausible"].seed, copy)
+    file = next((copy / "model").glob("*.npz"))
+    with np.load(file) as stored:
+        arrays = dict(stored)
+    np.savez(file, **{**arrays, "main": arrays["main"].astype(dtype)})
+    reseal(copy)
+    try:
+        mm.sample(copy, n_out=5, out=tmp_path / "out")
+    except InputError as error:
+        assert "main" in str(error)  # noqa: PT017 - read or refused
+
+
 def test_a_loop_of_suffixes_is_refused(cases, tmp_path):
     import shutil
 
@@ -119,6 +137,7 @@ def test_a_model_that_holds_what_it_should_is_not_refused(cases, tmp_path):
         (lambda m: m["parameters"].update({"library": "../private.csv"}), "another folder"),
         (lambda m: m.update({"release_id": "../../x"}), "letters and digits"),
         (lambda m: m.update({"time_zone": "x" * 300}), "schema"),
+        (lambda m: m["guarantee"].update({"radius_m": "wide"}), "radius_m"),
     ],
 )
 def test_a_hostile_manifest_names_no_file_outside_its_folder(cases, tmp_path, change, words):

@@ -101,6 +101,8 @@ class GeoInd:
 
     def __post_init__(self) -> None:
         positive("epsilon_per_m", self.epsilon_per_m)
+        if self.radius_m is not None:
+            positive("radius_m", self.radius_m)
         if self.point_epsilon_per_m is not None:
             positive("point_epsilon_per_m", self.point_epsilon_per_m, at_most=self.epsilon_per_m)
 

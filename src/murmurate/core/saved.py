@@ -53,7 +53,7 @@ class Range:
 
     def fault(self, array: NDArray[Any]) -> str | None:
         """Say what is wrong with an array; None where nothing is."""
-        if array.dtype.kind != self.kind:
+        if array.dtype.kind != self.kind or (self.kind == "f" and array.dtype.itemsize not in (4, 8)):  # no kernel takes others
             return f"has type {array.dtype}, not {'floating-point numbers' if self.kind == 'f' else 'whole numbers'}"
         fits = len(self.shape) == array.ndim and all(
             have == want if want is not None else have > 0 for have, want in zip(array.shape, self.shape, strict=True)
@@ -190,7 +190,8 @@ def _array(file: IO[bytes], size: int) -> NDArray[Any]:
     if count < 0 or file.tell() + count * dtype.itemsize != size:
         raise ValueError("the header of an array does not fit its bytes")
     data = np.frombuffer(file.read(count * dtype.itemsize), dtype=dtype)
-    return data.reshape(shape, order="F" if fortran else "C").copy()
+    # kernels are compiled for the byte order of this machine
+    return data.reshape(shape, order="F" if fortran else "C").astype(dtype.newbyteorder("="))
 
 
 def _line(error: Exception) -> str:

@@ -169,7 +169,7 @@ def meaning(promise: Guarantee) -> str:
 
 def _assessment(manifest: Manifest) -> list[dict[str, str]]:
     """Fill the headings of ISO/IEC 27559:2022, a framework for de-identification, as far as a release can answer them."""
-    seen = "Measured; the figures were computed from private data and are in the internal edition."
+    seen = "Where they were measured, the figures were computed from private data and are in the internal edition."
     texts = {
         "Context assessment": "Public release: anybody may read it, combine it with other data, and keep it.",
         "Data assessment": f"Traces of people, released as {kind_of(manifest).name} by {manifest.mechanism}.",

@@ -127,7 +127,8 @@ class DayModel:
             own["steps"] = saved.field(values, "steps", int, path, low=2, high=MAX_STEPS)
             own["ceiling"] = saved.field(values, "ceiling", float, path, low=-MAX_LOG_WEIGHT, high=MAX_LOG_WEIGHT)
         cells = arrays["cells"]
-        placing = Map(cells, arrays["main"], arrays["other"], arrays["pull"], distances_between(grid, cells))
+        main, other = (arrays[name].astype(np.float64) for name in ("main", "other"))  # a kernel takes one or the other
+        placing = Map(cells, main, other, arrays["pull"], distances_between(grid, cells))
         return cls(grid, time_zone, kind(**own), placing)
 
 
