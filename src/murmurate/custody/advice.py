@@ -39,6 +39,10 @@ WIDE_KM = 300.0
 """Box side in kilometres above which the advice says that a city or region would serve better. Chosen by hand."""
 
 
+ONE = {"point": "point", "trip": "trip", "user_day": "person's day", "user": "person"}
+"""One unit in a sentence."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Advice:
     """Hold what to release and how, with the reasons, the error to expect, and a recipe that runs as it is."""
@@ -185,7 +189,7 @@ def _number_reasons(case: Case, guarantee: Guarantee, total: float) -> list[str]
             " Google's mobility reports spent 2.64 and Meta's 2.0 a person and day." if case.protect == "user_day" else ""
         )
         reasons.append(
-            f"The limit is epsilon {total:g}: over {often}, no {guarantee.unit.name} changes a probability by more than "
+            f"The limit is epsilon {total:g}: over {often}, no {ONE[guarantee.unit.name]} changes a probability by more than "
             f"{factor}.{deployed}"
         )
         if guarantee.delta:
@@ -195,12 +199,12 @@ def _number_reasons(case: Case, guarantee: Guarantee, total: float) -> list[str]
             )
     elif isinstance(guarantee, GeoInd) and guarantee.radius_m:
         reasons.append(
-            f"Together the points of one {guarantee.unit.name} hide places within {guarantee.radius_m:g} m by a factor of "
+            f"Together the points of one {ONE[guarantee.unit.name]} hide places within {guarantee.radius_m:g} m by a factor of "
             f"{factor} at most; that is why single points move so far."
         )
     if guarantee.unit.max_trips is not None:
         reasons.append(
-            f"At most {guarantee.unit.max_trips:,} trips of each {guarantee.unit.name} are read; noise grows with it."
+            f"At most {guarantee.unit.max_trips:,} trips of each {ONE[guarantee.unit.name]} are read; noise grows with it."
         )
     if case.repeats == 1:
         reasons.append("Planned is one release. Another one from these people needs a budget of its own: say --repeats.")
@@ -213,8 +217,8 @@ def _size_reasons(case: Case, mechanism: Any) -> list[str]:
     if fewest is None or case.trips is None or case.trips >= fewest:
         return []
     return [
-        f"About {case.trips:,} trips are few: below about {fewest:,.0f} nothing can be released for a {case.protect}. More "
-        "data, a larger epsilon or a finer unit help."
+        f"About {case.trips:,} trips are few: below about {fewest:,.0f} nothing can be released that protects a "
+        f"{ONE[case.protect]}. More data, a larger epsilon or a finer unit help."
     ]
 
 
