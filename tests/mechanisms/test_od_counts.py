@@ -12,9 +12,11 @@ import murmurate as mm
 from murmurate import noise
 from murmurate.asking.meter import spent_share
 from murmurate.asking.rounds import fitted
+from murmurate.asking.table import Answer
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.od_counts import ODCounts
+from murmurate.mechanisms.od_counts.clip import EDGES, MAX_LOSS, Norms, count_norms
 from murmurate.mechanisms.od_counts.counting import CountTrips, Weighing
 from murmurate.mechanisms.od_counts.publish import apportion
 from murmurate.metrics.zone_flows import Truth
@@ -231,3 +233,45 @@ def test_taxis_per_trip_and_per_day(data_dir):
 def busy_error(rows: pl.DataFrame) -> float:
     busy = rows.filter(pl.col("true") >= 100)
     return float(((busy["trips"] - busy["true"]).abs() / busy["true"]).median())
+
+
+def norms_of(units: np.ndarray, deviation: float = 1e-3) -> Norms:
+    noisy = units + deviation * np.random.default_rng(1).standard_normal(len(units))
+    return Norms(Answer(noisy=noisy, deviation=deviation), laplace=False)
+
+
+def test_the_clip_loses_few_trips_and_does_not_follow_noise():
+    bins = np.arange(len(EDGES))
+    bell = 1000 * np.exp(-((bins - 12) ** 2) / 8)
+    found = norms_of(bell, 1.0)
+    limit = found.limit()
+    assert EDGES[12] < limit < EDGES[20] and found.loss(limit) <= MAX_LOSS < found.loss(limit / 1.2)
+    assert found.loss(1e9) == 0 and found.loss(EDGES[8]) > 0.3
+    # a bin far beyond all others is noise more often than not, and empty tables have a clip too
+    stray = bell.copy()
+    stray[60] = 5.0
+    assert norms_of(stray, 1.0).limit() == limit
+    assert 1 <= norms_of(np.zeros(len(EDGES)), 1.0).limit() <= 8 * EDGES[-1]
+
+
+def test_the_estimated_loss_is_that_of_the_units(city, zones):
+    found = ZoneTrips.of(city.trips, zones)
+    unit = city.trips.trip_user[found.trip]
+    mechanism = ODCounts(epsilon=1.0, space=zones, unit="user")
+    weighing = Weighing(district=zones.districts(), shares=mechanism._shares, limit=6.0, laplace=False)
+    counted = count_norms(unit, weighing.norms(unit, found))
+    assert len(counted.unit) == len(np.unique(unit)) and (counted.weight == counted.weight[0]).all()
+    units = np.bincount(counted.bin, minlength=len(EDGES)).astype(np.float64)
+    assert norms_of(units).loss(6.0) == pytest.approx(1 - weighing.weights(unit, found).mean(), abs=0.03)
+
+
+@pytest.mark.parametrize("unit", ["user_day", "user"])
+def test_intervals_of_days_and_people_hold_the_true_count(city, zones, unit):
+    """Five releases of fixed seeds; most figures of small data are of large areas, so the margin is wide."""
+    private, held, shown = ends_only(city.trips), 0, 0
+    for seed in range(5):
+        flows = fitted(ODCounts(epsilon=20.0, space=zones, unit=unit, max_error=0.3), private, noise.seeded(seed))
+        for rows in (Truth(flows, private).zones, Truth(flows, private).od):
+            rows = rows.filter(pl.col("trips").is_not_null())
+            held, shown = held + int(rows["true"].is_between(rows["low"], rows["high"]).sum()), shown + rows.height
+    assert shown > 500 and 0.91 < held / shown < 0.99
