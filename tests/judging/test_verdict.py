@@ -78,7 +78,7 @@ def test_the_paragraph_says_what_for_what_not_and_who_learns_what():
     found = verdict(scores, attacked=Evaluation((attack(),)), guarantee=DP(epsilon=1.0, unit=PERSON))
     text = found.paragraph
     assert text.index("Good for maps") < text.index("With care for counts") < text.index("Not for how far")
-    assert "+230 %" in text and "per person: epsilon = 1" in text
+    assert " 230 %" in text and "per person: epsilon = 1" in text
     assert "knows 1 place of a trip and when it was there finds it in 58 % of attempts (by chance 0.1 %)" in text
     assert found.broken == ("reidentify.timed.top1_k1",) and found.to_json()["attacked"] is True
 

@@ -37,23 +37,22 @@ class Score:
         }
 
 
-def number(value: float | None, unit: str = "", *, digits: int = 3, sign: bool = False) -> str:
+def number(value: float | None, unit: str = "", *, digits: int = 3) -> str:
     """Write a number people can read, with its unit, three digits and never a power of ten; a dash where there is none.
 
     >>> number(1234.567, "m"), number(0.04567), number(0.0, "%"), number(float("nan"))
     ('1,235 m', '0.0457', '0 %', '–')
-    >>> number(0.00000123), number(-999.7, "m"), number(12.0, "%", sign=True)
-    ('0.0000012', '-1,000 m', '+12 %')
+    >>> number(0.00000123), number(-999.7, "m"), number(12.0, "%")
+    ('0.0000012', '-1,000 m', '12 %')
     """
     if value is None or math.isnan(value):
         return "–"
     if math.isinf(value):
         return "infinite"
-    plus = "+" if sign else ""
     if abs(value) >= 10**digits - 0.5:
-        text = f"{value:{plus},.0f}"
+        text = f"{value:,.0f}"
     elif abs(value) >= 0.0001 or not value:
-        text = f"{value:{plus},.{digits}g}"
+        text = f"{value:,.{digits}g}"
     else:  # two digits behind the zeros
-        text = f"{value:{plus}.{1 - math.floor(math.log10(abs(value)))}f}"
+        text = f"{value:.{1 - math.floor(math.log10(abs(value)))}f}"
     return f"{text} {unit}".strip()

@@ -162,7 +162,7 @@ def _judged(use: Use, measured: dict[str, Score], samples: dict[str, Score]) -> 
 
 def _value(use: Use, score: Score) -> str:
     if use.percent:
-        return number(100 * score.value, "%", sign=use.score.endswith("change"))
+        return number(100 * score.value, "%")
     return number(score.value, score.unit)
 
 
