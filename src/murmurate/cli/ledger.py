@@ -140,8 +140,10 @@ def plan(
             )
         for note in price.notes:
             typer.echo(f"Note: {note}")
-        if machine:
-            typer.echo(f"Machine: {machine.words()}")
+        if recipe.source:
+            typer.echo(
+                f"Machine: {machine.words() if machine else 'cannot be estimated for this mechanism and these settings.'}"
+            )
         typer.echo("Nothing was spent." if price.allowed else "This would be refused. Nothing was spent.")
 
 

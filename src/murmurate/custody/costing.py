@@ -27,8 +27,8 @@ from murmurate.ingest.stream import expected_rows
 
 PROBE_TRIPS, PROBE_POINTS = 10_000, 12
 """Trips of the probe and points of each: enough to count for a tenth of a second. Set by hand."""
-FEW_TRIPS = 200
-"""Trips of the run that shows what does not depend on the size."""
+FEW_TRIPS = 5_000
+"""Trips of the run that shows what does not depend on the size: enough that noise does not leave a mechanism without any."""
 READ_S = {"parquet": 0.15e-6}
 """CPU seconds to read, check and sort a point, measured on 36 million points; other formats take `OTHER_READ_S`."""
 OTHER_READ_S = 1e-6
