@@ -21,8 +21,8 @@ EDGES = 2.0 ** (np.arange(65) / 4)
 """Largest norm of each bin, each 1.19 times the one before; the last bin, 65,536, holds units with more too."""
 
 MAX_LOSS = 0.02
-"""Largest share of all trips that the clip may lose. Figures are published with an error of some per cent (`max_error`), beside
-which a loss of two per cent is small; a smaller loss would need more noise on every figure."""
+"""Largest share of all trips that the clip may lose. Of 1, 2 and 3 %, compared on San Francisco taxis and the built-in city,
+1 % left errors of taxi days above 15 % and 3 % made intervals wider than their level. Not yet tried on other data."""
 
 CLEAR_SDS = 3.0
 """A noisy number of units below this many standard deviations counts as none."""
