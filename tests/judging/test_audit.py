@@ -22,7 +22,7 @@ def audited(name, **settings):
     return audit(mechanism, runs=2_000, rng=noise.seeded(5), city=CITY)
 
 
-@pytest.mark.parametrize("name", ["flock", "ngram"])
+@pytest.mark.parametrize("name", ["flock", "ngram", "od_counts"])
 def test_a_measured_mechanism_stays_below_its_claim_and_every_fault_is_caught(name):
     found = audited(name)
     assert not found.broken

@@ -19,14 +19,14 @@ from murmurate import noise
 from murmurate.asking.clipping import add
 from murmurate.asking.meter import Counted, counted
 from murmurate.asking.rounds import Asking, facts_of, is_measured
-from murmurate.asking.table import Table, TreeTable
+from murmurate.asking.table import SparseTable, Table, TreeTable
 from murmurate.attacks.audit import audit as lower_bound
 from murmurate.core import progress
 from murmurate.core.guarantee import DP, GeoInd, KAnonymity, NoGuarantee, to_json
 from murmurate.core.mechanism import Rng
 from murmurate.core.parameters import public_parameters, whole
 from murmurate.core.score import Score
-from murmurate.core.space import Floats
+from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import GuaranteeRefused
 from murmurate.judging import twins
@@ -170,12 +170,23 @@ class Released:
         if self.tree:
             return np.array([self._tree(side, rng) for _ in range(n)])
         parts = []
-        for one, exact in zip(self.found, self.exact[side], strict=True):
+        for one, bins, exact in zip(self.found, self.bins, self.exact[side], strict=True):
             if len(exact):
-                table = replace(one.table, n_bins=n * len(exact), joint=False)
-                answer = self.draw(self.mechanism.budget(), table, np.tile(exact, n), rng)
-                parts.append(answer.noisy.reshape(n, -1))
+                parts.append(self._bulk(one.table, bins, np.tile(exact, n), rng).reshape(n, -1))
         return np.concatenate(parts, axis=1) if parts else np.zeros((n, 1))
+
+    def _bulk(self, table: Table, bins: Integers, exact: Integers, rng: Rng) -> Floats:
+        """Return noisy counts of some bins, drawn many times at once; a hidden one lies just below its threshold."""
+        budget, n = self.mechanism.budget(), len(exact)
+        if not isinstance(table, SparseTable):
+            answer = self.draw(budget, replace(table, n_bins=n, joint=False), exact, rng)
+            return np.asarray(answer.noisy)
+        threshold = np.tile(table.threshold[bins // table.n_columns], n // len(bins))
+        wide = replace(table, n_bins=n, n_columns=1, threshold=threshold, joint=False)
+        answer = self.draw(budget, wide, (np.arange(n), exact), rng)
+        values = threshold.astype(np.float64) - 1.0
+        values[answer.bins] = answer.noisy
+        return values
 
     def _tree(self, side: int, rng: Rng) -> Floats:
         """Return the counts of one release; a bin that was not released has a count just below its threshold."""

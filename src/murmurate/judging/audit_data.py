@@ -15,8 +15,9 @@ from murmurate.core.trips import Trips
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
 
-PEOPLE, DAYS, SEED, INTERVAL_S = 40, 4, 3, 60
-"""People, days, seed and seconds between points of the made-up town. Set by hand: it counts in a second."""
+PEOPLE, DAYS, SEED, INTERVAL_S = 120, 4, 3, 60
+"""People, days, seed and seconds between points of the made-up town. Set by hand: it counts in seconds, and has
+units enough for demo settings per person and day."""
 CROWDED = 1000
 """Trips of the canary that has far more than a unit may add."""
 WALK_LINKS = 15

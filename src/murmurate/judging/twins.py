@@ -13,7 +13,7 @@ import polars as pl
 from murmurate.asking.bounding import units_of_trips
 from murmurate.asking.meter import Counted
 from murmurate.asking.rounds import facts_of
-from murmurate.asking.table import Answer, Answers, Contributions, Facts, Part, Round, TreeTable
+from murmurate.asking.table import Answer, Answers, Contributions, Facts, Part, Round, SparseTable, TreeTable
 from murmurate.core.trips import Trips
 
 Draw = Callable[[Any, Any, Any, Any], Answer]
@@ -31,7 +31,7 @@ def honest(budget: Any, table: Any, exact: Any, rng: Any) -> Answer:
 def no_noise(budget: Any, table: Any, exact: Any, rng: Any) -> Answer:
     """Release exact counts, with the deviation that noise would have had."""
     said = budget.deviation(table.share, table.limit)
-    if isinstance(table, TreeTable):
+    if isinstance(table, TreeTable | SparseTable):
         bins, sums = exact
         enough = sums >= table.threshold[bins // table.n_columns] * table.steps
         return Answer(sums[enough] / table.steps, said, bins[enough])
