@@ -74,7 +74,7 @@ def findings(mechanism: Any, private: Private) -> list[Finding]:
             Finding(
                 f"{seen.inside:,} trips lie in the box, and below about {fewest:,.0f} this mechanism releases nothing: the "
                 "budget would be spent on an empty release",
-                f"Give more data, a larger epsilon{_finer_units(guarantee.unit.name)}.",
+                f"Give more data{_or_finer(guarantee.unit.name)}.",
             )
         )
     if seen.trips and seen.raw > seen.trips / 2 and not private.identity.made_with.get("clean"):
@@ -94,11 +94,13 @@ def findings(mechanism: Any, private: Private) -> list[Finding]:
     return found
 
 
-def _finer_units(unit: str) -> str:
-    """Say which units need less data, with what to type."""
+def _or_finer(unit: str) -> str:
+    """Say what helps beside more data: a larger epsilon, or units that need less, with what to type."""
     finer = {"user": ("user_day", "trip"), "user_day": ("trip",)}.get(unit, ())
     words = " or ".join(f"--set unit={name}" for name in finer)
-    return f", or a finer unit: {words}, or --protect of `murmurate start`" if finer else ""
+    return (
+        f", a larger epsilon, or a finer unit: {words}, or --protect of `murmurate start`" if finer else " or a larger epsilon"
+    )
 
 
 def _count(part: Trips, guarantee: Guarantee, space: Any, seen: _Seen) -> None:
