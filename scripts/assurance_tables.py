@@ -115,7 +115,7 @@ def main() -> None:
         f"""# Audits and attacks, all mechanisms
 
 Made by `scripts/assurance_tables.py` on {day}. No private data take part: audits run on a made-up town, attacks on releases of the
-built-in city ({chosen.people} people, 7 days). Every mechanism has its demo settings.
+built-in city ({chosen.people} people, 7 days). Every mechanism has its demo settings, with more epsilon where the town is too small for a unit.
 
 ## Audits
 `murmurate audit MECHANISM` repeats a row. **Meter**: exact share of the promise that the worst canary spends, at most 1. **Black box**: lower
