@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,19 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the real data are not here: neither MURMURATE_DATA nor {folder.name} beside the project is a folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One real browser for all tests of a process: two at once cannot share its event loop."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
+    if chromium is None:
+        pytest.skip("no Chromium is installed")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
 
 
 @pytest.hookimpl(trylast=True)

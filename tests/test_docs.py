@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import warnings
@@ -236,24 +235,19 @@ def test_the_site_builds_with_strict_links(site):
 
 @pytest.mark.xdist_group("site")
 @pytest.mark.browser
-def test_pages_of_the_site_are_accessible(site):
+def test_pages_of_the_site_are_accessible(site, browser):
     """One page of each kind: prose, tables, code, notebooks' index, and what is generated; by day and by night."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
-    if chromium is None:
-        pytest.skip("no Chromium is installed")
     from axe_playwright_python.sync_playwright import Axe
 
     kinds = ("index", "choose-epsilon", "cleaning", "mechanisms/flock", "reference/python", "reference/parameters")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        for width, scheme in ((1280, "light"), (390, "dark")):
-            page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme).new_page()
-            for kind in kinds:
-                page.goto((site / f"{kind}.html").as_uri())
-                found = Axe().run(page).response["violations"]
-                assert not found, (kind, width, [(item["id"], item["nodes"][0]["html"][:120]) for item in found])
-        browser.close()
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page = context.new_page()
+        for kind in kinds:
+            page.goto((site / f"{kind}.html").as_uri())
+            found = Axe().run(page).response["violations"]
+            assert not found, (kind, width, [(item["id"], item["nodes"][0]["html"][:120]) for item in found])
+        context.close()
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda path: path.stem)

@@ -28,6 +28,8 @@ INTERNAL = (
 )
 """What `every_command.py` writes from private data by name; its umask is 0."""
 
+pytestmark = pytest.mark.xdist_group("closed")  # one process makes what all of them look at
+
 
 @pytest.fixture(scope="module")
 def tour(tmp_path_factory):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
-import subprocess
 import xml.etree.ElementTree as ET
 import zipfile
 from datetime import UTC, datetime
@@ -202,18 +201,6 @@ def test_sumolib_opens_routes_whose_edges_follow_each_other(driven, tmp_path):
         all(ends[one][1] == ends[other][0] for one, other in pairwise(edges))
         and {end for pair in ends.values() for end in pair} <= nodes
     )
-
-
-def test_duarouter_takes_the_routes(driven, tmp_path):
-    """Needs SUMO's own programs (PyPI eclipse-sumo, 490 MB), which are no part of the development install."""
-    sumo = pytest.importorskip("sumo", reason="eclipse-sumo is not installed")
-    folder = driven[0].export(format="sumo", out=tmp_path / "sumo")
-    programs = Path(sumo.SUMO_HOME) / "bin"
-    files = ["-n", folder / "nodes.nod.xml", "-e", folder / "edges.edg.xml", "-o", tmp_path / "net.xml"]
-    subprocess.run([programs / "netconvert", *files, "--proj.utm"], check=True, capture_output=True)
-    files = ["-n", tmp_path / "net.xml", "-r", folder / "routes.rou.xml", "-o", tmp_path / "out.xml"]
-    subprocess.run([programs / "duarouter", *files], check=True, capture_output=True)
-    assert (tmp_path / "out.xml").read_text().count("<vehicle ") == 2
 
 
 def test_flowmap_and_kepler_name_the_same_places(released, tmp_path):

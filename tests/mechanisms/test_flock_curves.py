@@ -21,6 +21,8 @@ queries rose threefold."""
 LEAST = {"adatrace_query": 0.05, "adatrace_trip": 0.03, "adatrace_diameter": 0.006, "adatrace_length": 0.01}
 """Errors below which a rise is spread."""
 
+pytestmark = pytest.mark.xdist_group("flock_curves")  # one process makes what all of them look at
+
 
 @pytest.fixture(scope="module")
 def errors():

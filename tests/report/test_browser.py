@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 from itertools import pairwise
 
 import pytest
@@ -15,24 +14,12 @@ from murmurate.report.study import write_study_report
 
 pytestmark = pytest.mark.browser
 
-CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 WINDOWS = {
     "desktop": (1280, 900, "light"),
     "phone": (390, 844, "light"),
     "dark": (1280, 900, "dark"),
     "night": (390, 844, "dark"),
 }
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

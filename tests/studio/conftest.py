@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,8 +13,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-
-CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 
 
 @dataclass
@@ -94,14 +91,3 @@ def town_csv(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("town") / "secret_town.csv"
     pl.DataFrame(rows, schema=["user_id", "trip_id", "timestamp", "lat", "lon"], orient="row").write_csv(path)
     return path
-
-
-@pytest.fixture(scope="session")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()

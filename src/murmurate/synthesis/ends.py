@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers
-from murmurate.synthesis.shrink import shrink
+from murmurate.synthesis.shrink import above_zero, shrink
 
 MIN_MEAN_COUNT_SDS = 4.0
 """Smallest mean count of a table's bins, in noise standard deviations; zones are made as fine as this allows. Chosen by
@@ -112,12 +112,16 @@ def _block_sums(table: Floats, side: int) -> Floats:
 def shrink_zone_hour(noisy: Floats, by_zone: Floats, deviation: float) -> Floats:
     """Estimate [zone, hour] counts from noisy ones, from large zones to small ones: each zone is the prior of its halves."""
     depth = len(noisy).bit_length() - 1
-    estimate = shrink(noisy.sum(axis=0), np.ones(noisy.shape[1]), deviation=deviation * 2 ** (depth / 2))[None, :]
+    spread = deviation * 2 ** (depth / 2)
+    by_hour = above_zero(noisy.sum(axis=0), spread)  # a quiet hour is not an empty one
+    estimate = shrink(by_hour, np.ones(noisy.shape[1]), deviation=spread)[None, :]
     for level in range(1, depth + 1):
         mass = np.maximum(by_zone.reshape(2**level, -1).sum(axis=1), 1e-9)
         within = mass / np.repeat(mass.reshape(-1, 2).sum(axis=1), 2)
         prior = np.repeat(estimate, 2, axis=0) * within[:, None]
-        estimate = shrink(coarsen(noisy, level), prior, deviation=deviation * 2 ** ((depth - level) / 2))
+        found = shrink(coarsen(noisy, level), prior, deviation=deviation * 2 ** ((depth - level) / 2))
+        had, wanted = found.sum(axis=0), prior.sum(axis=0)  # [hour] small counts may have been cut to nothing
+        estimate = np.where(had > 0, found * (wanted / np.maximum(had, 1e-9)), prior)
     return estimate
 
 

@@ -11,6 +11,8 @@ from murmurate.judging.study import study
 
 ROOT = Path(__file__).resolve().parents[3]
 
+pytestmark = pytest.mark.xdist_group("reproduction")  # one process makes what all of them look at
+
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
