@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from murmurate.asking.table import Answers
 from murmurate.core.space import Floats, Integers
@@ -205,7 +206,7 @@ class _Fit:
         """Project zones and districts onto each family of sums in turn."""
         for _ in range(SWEEPS):
             for cells in (self.departures, self.arrivals, self.flows):
-                _move(cells, (self.total - cells.mean.sum()) / max(float(cells.variance.sum()), 1e-12))
+                _add_up_to(cells, self.total)
             self._equal_departures()
             self._equal_arrivals()
             for cells in (self.departures, self.arrivals, self.flows):
@@ -250,29 +251,44 @@ class _Fit:
 
     def _equal_departures(self) -> None:
         """Let the departures of a district in an hour be the sum of its flows in that hour."""
-        mean, variance = (_summed(self.district, part, self.n_districts) for part in _parts(self.departures))
-        flow_mean, flow_variance = (_summed(self.from_district, part, self.n_districts) for part in _parts(self.flows))
-        push = (flow_mean - mean) / np.maximum(variance + flow_variance, 1e-12)
-        self.departures.mean += self.departures.variance * push[self.district]
-        self.flows.mean -= self.flows.variance * push[self.from_district]
+        _equal(self.departures, self.district, self.flows, self.from_district, self.n_districts, by_hour=True)
 
     def _equal_arrivals(self) -> None:
         """Let the arrivals of a district be the sum of the flows into it, all hours together."""
-        mean, variance = (_summed(self.district, part, self.n_districts).sum(axis=1) for part in _parts(self.arrivals))
-        flow_mean, flow_variance = (
-            _summed(self.to_district, part, self.n_districts).sum(axis=1) for part in _parts(self.flows)
-        )
-        push = (flow_mean - mean) / np.maximum(variance + flow_variance, 1e-12)
-        self.arrivals.mean += self.arrivals.variance * push[self.district][:, None]
-        self.flows.mean -= self.flows.variance * push[self.to_district][:, None]
+        _equal(self.arrivals, self.district, self.flows, self.to_district, self.n_districts, by_hour=False)
+
+
+def _equal(one: _Cells, of_one: Integers, other: _Cells, of_other: Integers, n: int, *, by_hour: bool) -> None:
+    """Move two tables towards each other until their sums by group agree, each as far as its variance allows."""
+
+    def summed(group: Integers, values: Floats) -> Floats:
+        found = _summed(group, values, n)
+        return found if by_hour else found.sum(axis=1, keepdims=True)
+
+    gap = summed(of_other, other.mean) - summed(of_one, one.mean)
+    first, second = _room(one, gap[of_one] < 0), _room(other, gap[of_other] > 0)
+    push = gap / np.maximum(summed(of_one, first) + summed(of_other, second), 1e-12)
+    one.mean += first * push[of_one]
+    other.mean -= second * push[of_other]
+
+
+def _add_up_to(cells: _Cells, total: float) -> None:
+    """Move the sum of a table to the total."""
+    missing = total - float(cells.mean.sum())
+    room = _room(cells, np.asarray(missing < 0))
+    cells.mean += room * (missing / max(float(room.sum()), 1e-12))
+
+
+def _room(cells: _Cells, lowered: NDArray[np.bool_]) -> Floats:
+    """Return how far cells may move: where they are lowered, only those that have something.
+
+    Taken from all, it would come back when empty cells are cut at zero, and sums would stay too large.
+    """
+    return np.where(lowered & (cells.mean <= 0), 0.0, cells.variance)
 
 
 def _parts(cells: _Cells) -> tuple[Floats, Floats]:
     return cells.mean, cells.variance
-
-
-def _move(cells: _Cells, push: float) -> None:
-    cells.mean += cells.variance * push
 
 
 def _summed(group: Integers, values: Floats, n: int) -> Floats:
