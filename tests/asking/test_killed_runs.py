@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -96,9 +97,14 @@ def test_a_killed_run_goes_on_and_draws_nothing_kept_again(tmp_path, make, where
             again(FLOCK, city(300, users=30), out=tmp_path / "twice", **options)
 
 
-def test_a_fit_is_not_resumed_as_a_release(tmp_path):
+def test_only_the_same_run_is_resumed(tmp_path):
     killed("fit", "before the second", "serial", tmp_path)
     with mm.Ledger(tmp_path / "ledger.sqlite") as ledger:
         (debit,) = [entry for entry in ledger.history() if entry.what == "debit"]
+        options = {"ledger": ledger, "out": tmp_path / "other", "resume": debit.details["release_id"]}
         with pytest.raises(InputError, match="was charged for something else: the parameters differ"):
-            mm.release(FLOCK, city(300, users=30), ledger=ledger, out=tmp_path / "other", resume=debit.details["release_id"])
+            mm.release(FLOCK, city(300, users=30), **options)
+        trips = city(300, users=30)
+        otherwise = trips.with_source(replace(trips.identity, made_with={"read": {"columns": {"uid": "cab"}}}))
+        with pytest.raises(InputError, match="was charged for something else: how it is read differ"):
+            mm.fit(FLOCK, otherwise, **options)

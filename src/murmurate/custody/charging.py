@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 from collections.abc import Iterator, Sequence
@@ -107,6 +108,10 @@ def _check_resumable(
     debit = ledger.debit(release_id)
     compared = {
         "the file": (internal.source(), identity.fingerprint),
+        "how it is read": (
+            internal.made_from().get("read"),
+            json.loads(json.dumps(identity.made_with.get("read", {}), default=str)),
+        ),
         "the mechanism": (debit.mechanism, mechanism.name),
         "the parameters": (debit.parameters, parameters),
         "the guarantee": (debit.guarantee, mechanism.guarantee()),

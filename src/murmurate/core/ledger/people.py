@@ -1,7 +1,8 @@
 """Hash the people of a file under a key, and compare sets of them.
 
 Up to `EXACT_PEOPLE` people are kept whole. Of more, the smallest hashes are kept: a uniform sample of so many people, which
-can be merged with others. What is estimated from a sample errs towards people being the same: no budget is spent twice.
+can be merged with others. The overlap that is estimated from samples errs towards people being the same. Single people are
+followed over populations (`following.py`) only where they are in the sample.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ def routes(room: Room) -> list[Route]:
     async def resume(request: Request) -> Response:
         draft = room.draft(request)
         if Internal(room.ledger, draft.id).has_unfinished:
-            # what was confirmed before the charge stands
-            room.jobs.start(draft, "release", release_order(room, draft, override=True, unfit=True, resume=True))
+            # what looked unfit was confirmed before the charge
+            room.jobs.start(draft, "release", release_order(room, draft, unfit=True, resume=True))
         return go(f"/draft/{draft.id}/run")
 
     async def cancel(request: Request) -> Response:
