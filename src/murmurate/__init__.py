@@ -1,4 +1,4 @@
-"""Murmurate: publish mobility data without exposing anyone, and prove it.
+"""Murmurate: publish mobility data with a privacy guarantee that is stated, charged and checked.
 
 Private traces come in (`read`), one door charges a `Ledger` and lets a mechanism read them (`release`), and what leaves is a
 release: data and a machine-readable guarantee. The names below are imported when first used, so that importing this is quick;

@@ -21,7 +21,7 @@ from murmurate.cli import start as starting
 
 app = typer.Typer(
     name="murmurate",
-    help="Publish mobility data without exposing anyone, and prove it.",
+    help="Publish mobility data with a privacy guarantee that is stated, charged and checked.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -41,7 +41,7 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Publish mobility data without exposing anyone, and prove it."""
+    """Publish mobility data with a privacy guarantee that is stated, charged and checked."""
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
