@@ -35,7 +35,7 @@ def test_a_refusal_says_what_would_fit(ledger):
 def test_a_refusal_names_the_finer_account_and_why(ledger):
     ledger.limit("taxis", unit="user", epsilon=5.0)
     ledger.limit("taxis", unit="trip", epsilon=1.0)
-    with pytest.raises(InsufficientBudget, match="charged there at twice the distance") as refused:
+    with pytest.raises(InsufficientBudget, match="charged there as two changes") as refused:
         charge(ledger, 1.0)
     assert "About epsilon 0.5 per user would fit" in str(refused.value)
 

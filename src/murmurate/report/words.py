@@ -73,7 +73,7 @@ MEANINGS: dict[str, Meaning] = {
     "day_visits": Meaning("Days: visits", "Are places as popular, over whole days?", "0 for distances; coverage 1"),
     "day_time_allocation": Meaning("Days: time at the main places", "Is the day split alike between main places?", _ZERO),
     "day_mobility": Meaning("Days: moves", "Do people move between places alike?", "1 is alike, 0 has nothing in common"),
-    "day_semantics": Meaning("Days: ways of life", "Do days resemble one another as they did?", "correlation 1, gap 0"),
+    "day_semantics": Meaning("Days: similarity", "Are days as similar to each other as the originals?", "correlation 1, gap 0"),
     "zone_totals": Meaning("Departures and arrivals", "By how much are counts of busy zones by hour off?", "0 is exact"),
     "zone_pairs": Meaning(
         "Pairs of zones", "By how much are counts between busy zones off, and how many are listed?", "0; all"
@@ -85,7 +85,7 @@ MEANINGS: dict[str, Meaning] = {
     "network_counts": Meaning("Distribution of traffic", "Are there as many busy and quiet links?", _ZERO),
     "network_classes": Meaning("Classes of roads", "Is traffic on the same classes of road?", _ZERO),
     "network_hours": Meaning("Hours", "Is traffic spread alike over the day?", "profile 0, correlation 1"),
-    "network_connectivity": Meaning("Connectivity", "Do the released roads hang together as they did?", "near 1"),
+    "network_connectivity": Meaning("Connectivity", "Are the released roads as well connected?", "near 1"),
     "network_speeds": Meaning("Speeds", "By how much are speeds off?", "0 is exact"),
 }
 """One entry a metric; a test holds this."""
@@ -96,7 +96,7 @@ FAMILIES = {
     "density": "Places and times",
     "queries": "Counts between areas",
     "patterns": "Frequent routes",
-    "days": "Days and ways of life",
+    "days": "Whole days",
     "networks": "Roads and their traffic",
     "adatrace": "As AdaTrace measures",
     "dpmobility": "As dp-mobility-report measures",

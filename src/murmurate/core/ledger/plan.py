@@ -73,7 +73,7 @@ class Plan:
         own = self.guarantee.unit.name
         if line.requested.unit == own:
             return ""
-        doubled = " at twice the distance, since changing part of a unit replaces it" if self.guarantee.kind == "dp" else ""
+        doubled = " as two changes, one removal and one addition" if self.guarantee.kind == "dp" else ""
         return f" A promise per {own} also covers each {line.requested.unit} of it and is charged there{doubled}."
 
     def _fitting_words(self, line: PlanLine) -> str:
