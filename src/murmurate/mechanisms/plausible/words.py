@@ -38,7 +38,7 @@ STATEMENTS: Mapping[str, tuple[str, ...]] = {
     "own-tested": (
         "Every released day is synthetic: drawn from a private model, with the kind of day (how often people move, how much of "
         "it is at one place) of somebody in the data, kept or replaced at random.",
-        "A day left only if enough people, counted with noise, could have been its seed about as well. {n_out:,} attempts and "
+        "A day was released only if enough people, counted with noise, could have been its seed about as well. {n_out:,} attempts and "
         "the model together cost epsilon {epsilon:g} and delta {delta:g} per person, whether or not a day passed; how many did "
         "is part of what was paid for.",
         "Few attempts pass unless there are many thousands of people.",
@@ -59,12 +59,12 @@ STATEMENTS: Mapping[str, tuple[str, ...]] = {
 
 EXPECTED_ERRORS: Mapping[str, str] = {
     "own": (
-        "Good from about 900 people times epsilon: places and moves of a day within 15 % and a divergence of sorted visits "
+        "Good from about 900 / epsilon people: places and moves of a day within 15 % and a divergence of sorted visits "
         "near 0.1 on the built-in city of 1,000; with 100 people, days follow public priors more than the data."
     ),
     "own with a library": (
-        "Good from about 400 people times epsilon where the library's days are like those of the population; days of another "
-        "way of life stay what they are, whatever is measured."
+        "Good from about 400 / epsilon people where the library's days are like those of the population; where they are not, "
+        "released days keep the patterns of the library."
     ),
     "own-seeded": "Days, moves and visits close to the private ones; nothing is protected by a promise.",
     "own-tested": (
@@ -86,7 +86,7 @@ LIBRARY_ASSUMPTION = (
 ASSUMPTIONS = (
     "The grid, the time zone, the steps of a day, the share of a day that must be covered and the number of released days "
     "are public choices.",
-    "People are told apart by uid: somebody with two uids is two people to this promise.",
+    "People are distinguished by uid: somebody with two uids counts as two people.",
 )
 """Assumptions of the guarantees of `own` and `own-tested`."""
 
