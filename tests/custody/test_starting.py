@@ -131,4 +131,4 @@ def test_weak_promises_are_named():
 
 def test_advice_reads_no_data_and_says_when_trips_are_few():
     few = advise(protect="user", box=(60.1, 24.8, 60.3, 25.1), people=10, trips=300)
-    assert any("are few" in reason for reason in few.reasons)
+    assert any("are too few" in reason for reason in few.reasons)

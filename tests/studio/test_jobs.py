@@ -105,7 +105,7 @@ def test_data_that_look_unfit_are_asked_about_before_the_charge(studio, person, 
     person.sign()
     person.page.wait_for_selector("main:has-text('Nothing was spent.')")
     asked = person.page.text_content(".fault")
-    assert "touch the space" in asked and "Mend this, or sign again" in asked and of(studio, draft) == []
+    assert "touch the space" in asked and "Fix this, or sign again" in asked and of(studio, draft) == []
     person.page.click("text=Back to check and sign")
     assert person.page.input_value("#who") == "Ann", "nothing typed is lost"
     person.page.check("[name=unfit]")

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from murmurate.custody.looking import Finding
     from murmurate.releases.folder import Release
 
-Yes = Annotated[
-    bool, typer.Option("--yes", help="Go on although the data look unfit; asked before the charge, never published.")
-]
+Yes = Annotated[bool, typer.Option("--yes", help="Continue although checks before the charge found problems in the data.")]
 Confirm = Annotated[
-    str | None, typer.Option("--confirm", help="The words that confirm a promise which hardly protects anybody; recorded.")
+    str | None, typer.Option("--confirm", help="Words that confirm a weak promise; the command says which. Recorded.")
 ]
 EMPTY = (
     "*** THIS RELEASE IS EMPTY OR NEARLY EMPTY. The budget is spent. Look at it before you publish it; next time, more data, a "
@@ -45,10 +43,10 @@ class Asked:
         if not found:
             return
         if not self.yes and not sys.stdin.isatty():
-            raise InputError(told(found), "Mend this, or say --yes to go on as it is. Nothing was charged.")
-        typer.echo(f"Before the charge (private, published nowhere):\n{told(found)}", err=True)
+            raise InputError(told(found), "Fix this, or add --yes to continue as it is. Nothing was charged.")
+        typer.echo(f"Found before the charge (private, never published):\n{told(found)}", err=True)
         with asking():
-            agreed = self.yes or typer.confirm("Go on and spend the budget all the same?")
+            agreed = self.yes or typer.confirm("Continue and spend the budget nevertheless?")
         if not agreed:
             raise typer.Exit(2)
 
@@ -65,7 +63,7 @@ class Asked:
             )
         typer.echo(f"This promise hardly protects anybody: {weakness}.", err=True)
         with asking():
-            said = self.confirm if self.confirm is not None else typer.prompt(f"Type '{WEAK_WORDS}' to go on", err=True)
+            said = self.confirm if self.confirm is not None else typer.prompt(f"Type '{WEAK_WORDS}' to continue", err=True)
         if said.strip().strip("'\"").casefold() != WEAK_WORDS:
             raise ParameterError(f"not confirmed: the words are '{WEAK_WORDS}'; got {said!r}.")
         return weakness

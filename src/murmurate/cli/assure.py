@@ -19,7 +19,7 @@ def audit(
     json: Annotated[Path | None, typer.Option("--json", help="Write the results to this file.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page to this file.")] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Draw a hundred times as many outputs; takes hours.")] = False,
-    runs: Annotated[int | None, typer.Option("--runs", help="Outputs drawn of each neighbour.")] = None,
+    runs: Annotated[int | None, typer.Option("--runs", help="Outputs drawn for each of two neighbouring inputs.")] = None,
 ) -> None:
     """Audit a mechanism on made-up people: exact meter, black-box tests, sampler tests, planted faults."""
     from murmurate import mechanisms

@@ -31,15 +31,17 @@ SpaceSpec = Annotated[
 Layout = Annotated[
     str | None, typer.Option("--layout", help="A known data set or format: porto, divvy, tlc, mds, ...; see docs/reading.md.")
 ]
-Zone = Annotated[str | None, typer.Option("--time-zone", help="The zone of times that carry none, such as Europe/Helsinki.")]
-LocalZone = Annotated[str | None, typer.Option("--local-zone", help="The zone of hours and days; default: --time-zone.")]
+Zone = Annotated[str | None, typer.Option("--time-zone", help="Time zone of times that carry none, such as Europe/Helsinki.")]
+LocalZone = Annotated[
+    str | None, typer.Option("--local-zone", help="Time zone in which hours and days are counted; default: --time-zone.")
+]
 TimeFormat = Annotated[
     str | None, typer.Option("--time-format", help="How times are written, such as '%d/%m/%Y %H:%M'; default: ISO 8601.")
 ]
 TimeUnit = Annotated[
-    str | None, typer.Option("--time-unit", help="Of times that are numbers: s, ms, us or ns since 1970, or excel.")
+    str | None, typer.Option("--time-unit", help="Unit of times that are numbers: s, ms, us or ns since 1970, or excel.")
 ]
-Encoding = Annotated[str | None, typer.Option("--encoding", help="Of text that is not UTF-8, such as latin-1.")]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="Encoding of text that is not UTF-8, such as latin-1.")]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
@@ -62,22 +64,22 @@ Occupied = Annotated[
     str | None, typer.Option("--occupied", help="Column that is 1 with a passenger: each occupied run is a trip.")
 ]
 Override = Annotated[
-    bool, typer.Option("--override-overlap", help="A population of its own although its people overlap another's; recorded.")
+    bool, typer.Option("--override-overlap", help="Treat people with the uids of another population as other people; recorded.")
 ]
 People = Annotated[
     str | None,
-    typer.Option("--people", help="A name for the numbering of people in this file, where other files number others alike."),
+    typer.Option("--people", help="Namespace of the uids in this file, where other files use the same uids for other people."),
 ]
 SignedBy = Annotated[list[str] | None, typer.Option("--signed-by", help="Who signs the release, recorded; may be repeated.")]
 Resume = Annotated[
     str | None,
-    typer.Option("--resume", help="Go on with what was interrupted after its charge, by the release id of the charge."),
+    typer.Option("--resume", help="Resume a run that was interrupted after its charge; takes the release id of the charge."),
 ]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Processes to use; short for --engine processes:N.")]
 EngineWord = Annotated[
     str | None,
     typer.Option(
-        "--engine", help="Who does the work: serial, processes:N, dask-local:N or dask://tls://HOST:PORT; docs/scale.md."
+        "--engine", help="Where the work runs: serial, processes:N, dask-local:N or dask://tls://HOST:PORT; docs/scale.md."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print machine-readable values.")]

@@ -52,7 +52,7 @@ def demo_data(
     interval_s: Annotated[int, typer.Option(help="Seconds between points (city).")] = 15,
     seed: Annotated[int, typer.Option(help="The same seed gives the same data on any machine.")] = 1,
 ) -> None:
-    """Write the built-in city or Tony-900: public data, made here, for trying things out."""
+    """Write synthetic public data for trying things out: the built-in city or Tony-900."""
     from murmurate.core.parameters import one_of
     from murmurate.demo import write_city, write_tony900
 

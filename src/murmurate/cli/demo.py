@@ -25,7 +25,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="The same seed gives the same city and the same releases.")] = 1,
     workers: Annotated[int, typer.Option(help="Processes to use; each compiles kernels that are not cached yet.")] = 1,
 ) -> None:
-    """Build a city, run every mechanism on it, judge them all and write one report to look at."""
+    """Build a synthetic city, run every mechanism on it, evaluate and attack the releases, and write one report."""
     use_processors(f"processes:{workers}")
     from murmurate.mechanisms import NAMES
     from murmurate.report.tour import tour

@@ -39,11 +39,13 @@ def at(
     pool_file: Annotated[Path, typer.Argument(metavar="POOL", help="A file made by `dummies pool`.")],
     lat: Annotated[float, typer.Option(help="Where the device is.")],
     lng: Annotated[float, typer.Option(help="Where the device is.")],
-    device: Annotated[Path, typer.Option(help="The file with the device's secret; made, for you alone, where there is none.")],
+    device: Annotated[
+        Path, typer.Option(help="The file with the device's secret; if missing it is made, readable by you only.")
+    ],
     k: Annotated[int, typer.Option(help="How many fakes.")] = 10,
     time: Annotated[str | None, typer.Option(help="When, with a zone, such as 2026-03-02T12:00:00Z; default: now.")] = None,
-    by: Annotated[str, typer.Option(help="uniform, or likelihood as published.")] = "uniform",
-    day: Annotated[str, typer.Option(help="Any word; another one picks other fakes.")] = "",
+    by: Annotated[str, typer.Option(help="How fakes are chosen: uniform, or likelihood (as published).")] = "uniform",
+    day: Annotated[str, typer.Option(help="Any text, such as the date; another text picks other fakes.")] = "",
     json: Json = False,
 ) -> None:
     """Print the places to send now: the true one and the fakes', centres of cells, in random order."""

@@ -155,19 +155,19 @@ def _judge_foreign(
 
 def study(
     spec: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="What to compare; see docs/studies.md.")],
-    out: Annotated[Path, typer.Option("--out", help="The folder of results; an unfinished study goes on where it was.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder of results; an unfinished study continues there.")],
     workers: Workers = None,
     engine: EngineWord = None,
     ledger: LedgerUrl = None,
 ) -> None:
-    """Run every mechanism with every setting and regress what each costs; nothing is charged, nothing of it leaves."""
+    """Compare mechanisms over many settings, with a regression of their scores. Nothing is charged; results are internal."""
     from murmurate.judging.study import study as run
     from murmurate.report.study import write_study_report
 
     with working(), open_ledger(ledger) if ledger else nullcontext() as book:
         result = run(spec, out=out, workers=choose_engine(engine, workers, otherwise=2), ledger=book)
         write_study_report(result, out / "report.html")
-    typer.echo(f"Results: {out} ({result.table.height:,} values; {result.reused:,} cells were there already)")
+    typer.echo(f"Results: {out} ({result.table.height:,} values; {result.reused:,} finished jobs reused)")
     for word, found in (("skipped", result.skipped), ("failed", result.failed)):
         for name, reason in found.items():
             typer.echo(f"{word}: {name}: {reason}", err=True)

@@ -65,10 +65,12 @@ def show(
 def limit(
     population: Name,
     epsilon: Annotated[float | None, typer.Option(help="The most that may be spent (differential privacy).")] = None,
-    delta: Annotated[float | None, typer.Option(help="At this delta.")] = None,
+    delta: Annotated[float | None, typer.Option(help="The delta of this epsilon.")] = None,
     epsilon_per_m: Annotated[float | None, typer.Option(help="The most per metre (geo-indistinguishability).")] = None,
     unit: Annotated[str, typer.Option(help="point, trip, user_day or user.")] = "user",
-    two_people: Annotated[bool, typer.Option("--two-people", help="Two people must sign every release it bounds.")] = False,
+    two_people: Annotated[
+        bool, typer.Option("--two-people", help="Two people must sign every release under this limit.")
+    ] = False,
     why: Annotated[str, typer.Option("--why", help="The reason, for the history.")] = "",
     ledger: LedgerUrl = None,
 ) -> None:
@@ -99,12 +101,14 @@ def plan(
     population: Annotated[str | None, typer.Option("--population", help="Against this population's limits.")] = None,
     settings: Settings = None,
     space: SpaceSpec = None,
-    source: Annotated[str | None, typer.Option("--in", help="A file: what its release takes of the machine, about.")] = None,
+    source: Annotated[
+        str | None, typer.Option("--in", help="A file, to estimate CPU time, memory and disk of its release.")
+    ] = None,
     engine: EngineWord = None,
     ledger: LedgerUrl = None,
     json: Json = False,
 ) -> None:
-    """Say what a release would cost and how far off it would be; nothing is spent."""
+    """Print the cost and the expected error of a release; nothing is spent."""
     from murmurate.custody.recipes import advice, build_mechanism, gather
 
     recipe = gather(what, settings=settings, space=space, ledger=ledger, population=population, source=source, engine=engine)
@@ -151,7 +155,7 @@ def plan(
 @takes(read=read_options)
 def attach(
     population: Name,
-    source: Annotated[str, typer.Argument(metavar="FILE", help="The file whose people they are.")],
+    source: Annotated[str, typer.Argument(metavar="FILE", help="The file with their data.")],
     create: Annotated[bool, typer.Option("--create", help="Make the population if it is new.")] = False,
     override_overlap: Override = False,
     people: People = None,
@@ -177,7 +181,7 @@ def backup(path: Annotated[Path, typer.Argument(help="The file to write.")], led
 
 @app.command()
 def check(ledger: LedgerUrl = None) -> None:
-    """Go through every line from the first on; damage and editing show."""
+    """Check every line of the ledger for damage and editing."""
     with open_ledger(ledger) as book:
         found = book.verify()
         typer.echo(f"{book.url}: {found.n_lines} lines and {found.n_debits} debits hold; chain ends in {found.digest[:16]}.")
@@ -188,7 +192,7 @@ def forget(
     release: Annotated[str, typer.Argument(help="A release folder or a release id.")],
     ledger: LedgerUrl = None,
 ) -> None:
-    """Delete what pairs a release with its originals."""
+    """Delete the record of which released trip came from which original."""
     from murmurate.custody.internal import Internal
     from murmurate.releases.manifest import read_manifest
 

@@ -50,7 +50,7 @@ def recipe_options(
     ledger: LedgerUrl = None,
     space: SpaceSpec = None,
     mask: Annotated[
-        str | None, typer.Option("--mask", help="flock: a public file of land polygons or roads; no trip is put outside.")
+        str | None, typer.Option("--mask", help="flock: a public file of land polygons or roads; no trip is placed outside.")
     ] = None,
     population: Annotated[str | None, typer.Option("--population", help="Whose budget is charged.")] = None,
     people: People = None,
@@ -91,7 +91,7 @@ def recipe_options(
 def release(
     recipe: Recipe,
     link: Annotated[str | None, typer.Option(help="Which trips share a pseudonym: none (default), day or user.")] = None,
-    keep_ids: Annotated[bool, typer.Option("--keep-ids", help="Keep uid and tid: for studies inside only.")] = False,
+    keep_ids: Annotated[bool, typer.Option("--keep-ids", help="Keep uid and tid; for internal studies only.")] = False,
     override_overlap: Override = False,
     yes: Yes = False,
     confirm: Confirm = None,

@@ -32,7 +32,7 @@ def fault(error: BaseException) -> int:
         return error.exit_code
     if isinstance(error, typer.Abort | KeyboardInterrupt):
         if not say_charged(error.__cause__ or error):
-            typer.echo("Interrupted: nothing half-made was left behind; what the ledger was charged stays charged.", err=True)
+            typer.echo("Interrupted: no incomplete release was left. A charge that was already made stands.", err=True)
         return 130
     if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error, whichever click typer brings
         error.show()
@@ -62,7 +62,7 @@ def say_charged(error: BaseException) -> bool:
         return False
     typer.echo(f"The ledger had been charged when this went wrong; the debit of release {release_id} stands.", err=True)
     if getattr(error, "resumable", False):
-        typer.echo(f"The same command with --resume {release_id} goes on under that charge.", err=True)
+        typer.echo(f"The same command with --resume {release_id} continues under that charge.", err=True)
     return True
 
 

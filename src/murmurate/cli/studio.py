@@ -18,7 +18,7 @@ def studio(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; default: any free one.")] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the link and open nothing.")] = False,
 ) -> None:
-    """Open the studio: from a file to a release in a browser; only this machine can reach it."""
+    """Make a release in a browser, step by step; only this machine can reach the page."""
     try:
         from murmurate.studio.server import serve
     except ModuleNotFoundError as error:

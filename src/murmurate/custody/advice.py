@@ -20,7 +20,7 @@ from murmurate.errors import ParameterError
 from murmurate.mechanisms import build
 
 PROTECT = {
-    "trip": "single trips: who made many trips is protected less",
+    "trip": "single trips; a person with many trips is protected less",
     "user_day": "everything one person does on one day",
     "user": "everything one person ever does in these data",
 }
@@ -189,25 +189,25 @@ def _number_reasons(case: Case, guarantee: Guarantee, total: float) -> list[str]
             " Google's mobility reports spent 2.64 and Meta's 2.0 a person and day." if case.protect == "user_day" else ""
         )
         reasons.append(
-            f"The limit is epsilon {total:g}: over {often}, no {ONE[guarantee.unit.name]} changes a probability by more than "
-            f"{factor}.{deployed}"
+            f"The limit is epsilon {total:g}: over {often}, one {ONE[guarantee.unit.name]} changes the probability of any "
+            f"outcome by at most the factor {factor}.{deployed}"
         )
         if guarantee.delta:
             reasons.append(
-                f"Delta {guarantee.delta:g} is the chance that the promise fails; it lies well below one over the number of "
-                "units, and Gaussian noise is smaller than Laplace noise here."
+                f"Delta {guarantee.delta:g} is the probability with which this factor may be exceeded. It must stay well below "
+                "one over the number of units. With it, Gaussian noise is used, which is smaller than Laplace noise here."
             )
     elif isinstance(guarantee, GeoInd) and guarantee.radius_m:
         reasons.append(
-            f"Together the points of one {ONE[guarantee.unit.name]} hide places within {guarantee.radius_m:g} m by a factor of "
-            f"{factor} at most; that is why single points move so far."
+            f"Moving all points of one {ONE[guarantee.unit.name]} by {guarantee.radius_m:g} m changes the probability of any "
+            f"outcome by at most the factor {factor}. This bound covers all of them together, so each single point moves far."
         )
     if guarantee.unit.max_trips is not None:
         reasons.append(
             f"At most {guarantee.unit.max_trips:,} trips of each {ONE[guarantee.unit.name]} are read; noise grows with it."
         )
     if case.repeats == 1:
-        reasons.append("Planned is one release. Another one from these people needs a budget of its own: say --repeats.")
+        reasons.append("One release is planned. If more from these people will follow, say how many with --repeats.")
     return reasons
 
 
@@ -217,8 +217,8 @@ def _size_reasons(case: Case, mechanism: Any) -> list[str]:
     if fewest is None or case.trips is None or case.trips >= fewest:
         return []
     return [
-        f"About {case.trips:,} trips are few: below about {fewest:,.0f} nothing can be released that protects a "
-        f"{ONE[case.protect]}. More data, a larger epsilon or a finer unit help."
+        f"About {case.trips:,} trips are too few: below about {fewest:,.0f} this mechanism releases nothing while it protects "
+        f"a {ONE[case.protect]}. Take more data, a larger epsilon or a finer unit."
     ]
 
 
@@ -226,7 +226,7 @@ def _place_reasons(case: Case, cell_m: float | None) -> list[str]:
     reasons = []
     if cell_m is not None:
         basis = f"about {case.trips:,} trips" if case.trips else "10,000 trips, since no number was declared"
-        reasons.append(f"Cells of {cell_m:g} m: the finest of which the busy ones rise above the noise with {basis}.")
+        reasons.append(f"Cells of {cell_m:g} m: the smallest size at which busy cells are above the noise, for {basis}.")
     if case.box is not None and cell_m is not None:
         south, west, north, east = case.box
         height, width = (north - south) * 111.2, (east - west) * 111.2 * math.cos(math.radians((south + north) / 2))

@@ -121,12 +121,12 @@ def _check_resumable(
     if other:
         raise InputError(
             f"release {release_id} was charged for something else: {', '.join(other)} differ.",
-            "Give the same file and settings to go on, or leave out `resume` for a new run and a new charge.",
+            "Give the same file and settings to resume it, or leave out `resume` for a new run and a new charge.",
         )
     if debit.manifest_hash is not None:
-        raise InputError(f"release {release_id} is finished; there is nothing to go on with.")
+        raise InputError(f"release {release_id} is finished; there is nothing to resume.")
     if not internal.has_unfinished:
         raise InputError(
-            f"nothing is kept of release {release_id}, so what it had drawn is not known and would be drawn again.",
+            f"nothing is kept of release {release_id}, so its noisy counts are not known and would be drawn a second time.",
             "Leave out `resume` for a new run and a new charge.",
         )

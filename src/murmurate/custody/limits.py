@@ -92,11 +92,11 @@ def limit_words(guarantee: Guarantee) -> str:
             else ""
         )
         return (
-            f"A limit bounds what all releases together tell about {unit}, in epsilon per metre; this one takes "
+            f"A limit bounds what all releases together reveal about {unit}, in epsilon per metre; this one takes "
             f"{guarantee.epsilon_per_m:g}.{at}"
         )
     return (
-        f"A limit bounds what all releases together tell about {unit}: at epsilon 1 no probability changes by more than a "
+        f"A limit bounds what all releases together reveal about {unit}: at epsilon 1 no probability changes by more than a "
         f"factor of 2.7, at 3 of 20, at 10 of 22,000. This one takes {getattr(guarantee, 'epsilon', 0):g}."
     )
 

@@ -88,7 +88,7 @@ def findings(mechanism: Any, private: Private) -> list[Finding]:
         found.append(
             Finding(
                 f"max_trips leaves out {seen.left_out / seen.trips:.0%} of the trips",
-                "Give a larger max_trips (more noise), a finer unit, or go on if that is meant.",
+                "Give a larger max_trips (more noise) or a finer unit, or continue if this is intended.",
             )
         )
     return found

@@ -148,7 +148,7 @@ def _opened(source: str, options: dict[str, Any], notes: list[str]) -> tuple[Tri
         if not error.suggested or named & set(error.suggested):
             raise
         columns = {**error.suggested, **options.get("columns", {})}
-        notes.append(f"The columns were told from their values: {option(**columns)}. Check this before you publish.")
+        notes.append(f"The columns were recognised by their values: {option(**columns)}. Check this before you publish.")
         return _opened(source, options | {"columns": columns}, notes)
     if trips.has_coordinates and not named & {"lat", "lng", "geometry"} and looks_swapped(*_sample(trips)):
         swapped = {"lat": report.columns.get("lng", "lng"), "lng": report.columns.get("lat", "lat")}

@@ -71,7 +71,7 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"reconstruct\.trips\.count_one",
-        "Trips with a link of their own, shown with a count of one",
+        "Trips that alone drove a link shown with a count of one",
         "Somebody who looks for counts of one finds a trip that drove a link alone",
     ),
     (r"localise\.(\w+)", "Fakes told from the true day by: {0}", "An observer ({0}) picks the true place among the fakes"),
@@ -79,10 +79,10 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
     (r"localise\.(\w+)\.distance", "Distance of the place taken by: {0}", ""),
     (
         r"membership\.auc",
-        "Told from others: was somebody in the data",
+        "Membership: was somebody in the data",
         "Somebody who knows a person's trips and the mechanism tells members from others",
     ),
-    (r"membership\.best_statistic_auc", "Told from others by the best single statistic", ""),
+    (r"membership\.best_statistic_auc", "Membership by the best single statistic", ""),
     (r"copying\.copies", "Released trips that follow an original throughout", "A released trip is the copy of an original"),
     (
         r"copying\.nearer_to_members",

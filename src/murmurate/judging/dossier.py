@@ -157,8 +157,8 @@ def meaning(promise: Guarantee) -> str:
         sure = factor / (1 + factor)
         tail = f", except with probability {promise.delta:g}" if promise.delta else ""
         return (
-            f"Epsilon {promise.epsilon:g}, delta {promise.delta:g}. Somebody who holds it as likely as not that a unit was in "
-            f"the data holds it at most {100 * sure:.1f} % likely after reading the release{tail}."
+            f"Epsilon {promise.epsilon:g}, delta {promise.delta:g}. Somebody who thinks at first that a unit was in the data "
+            f"with probability 50 % can think so with at most {100 * sure:.1f} % after reading the release{tail}."
         )
     if isinstance(promise, GeoInd):
         return f"Epsilon {promise.epsilon_per_m:g} per metre: places d metres apart differ by a factor of at most e^(d x that)."
@@ -178,7 +178,7 @@ def _assessment(manifest: Manifest) -> list[dict[str, str]]:
         "Mitigation": " ".join(manifest.statement) or "As the guarantee says.",
         "De-identification governance": "Charges are debited in an append-only ledger before a row is read; a release is "
         "verified by hashes, guarantee and debit.",
-        "After the release": "A release cannot be called back. Later releases about the same people add up.",
+        "After the release": "A release cannot be recalled. The costs of later releases about the same people add up.",
     }
     return [{"heading": heading, "text": text} for heading, text in texts.items()]
 

@@ -134,7 +134,7 @@ USES = (
         score="day_visits.kl",
         use="how popular places are over whole days",
         label="Whole days: difference of visits",
-        meaning="0: places share out the visits of a day as in the originals; there is no upper end.",
+        meaning="0: the visits of a day are divided among places as in the originals; there is no upper bound.",
         good=0.05,
         care=0.3,
     ),

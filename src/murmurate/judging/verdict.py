@@ -38,14 +38,17 @@ BROKEN_TIMES = 2.0
 """An attack counts as successful above this multiple of chance, where chance lies below its 95 % interval too."""
 MAX_EXPONENT = 10.0
 """Promised factors beyond e to the power of this say nothing: 22,000 times as probable is as good as certain."""
+HIDDEN = {"trip": "Single trips", "user_day": "Single days of a person", "user": "Single people"}
+"""What a promise hides on purpose, by its unit; a promise for trips does not hide people."""
 QUICK_ATTACKS = (
     "average", "reidentify", "reconstruct", "localise", "copying", "singling_out", "linkability", "inference",
 )  # fmt: skip
 """Attacks that take seconds, which a verdict runs where nobody ran others."""
 RULES = (
-    f"A use is good where the release is off by no more than {GOOD_TIMES:g} times what one half of the originals is off from "
-    f"the other half (a second real sample), or by less than a fixed tolerance. Beyond {CARE_TIMES:g} times, or a fixed limit, "
-    f"it is advised against. An attack counts as successful above {BROKEN_TIMES:g} times chance."
+    f"A use is good if its error is within a tolerance, or within a limit and at most {GOOD_TIMES:g} times that of a second "
+    "real sample (one half of the originals scored against the other half). Other errors within the limit need care. Beyond "
+    f"the limit a use needs care up to {CARE_TIMES:g} times the error of the second sample, and is advised against above. An "
+    f"attack counts as successful above {BROKEN_TIMES:g} times chance."
 )
 """How grades are given, in words for a reader."""
 
@@ -171,10 +174,10 @@ def _sentences_of_uses(judged: Sequence[tuple[Use, Headline]]) -> list[str]:
     for use, headline in judged:
         by_grade.setdefault(headline.grade, []).append((use, headline))
     if not judged:
-        return ["No score was taken that tells what this release is good for."]
+        return ["No score was measured that says what this release is good for."]
     good = [use.use for use, _ in by_grade.get("good", ())]
     sentences = (
-        [f"Good for {_listed(good)}."] if good else ["Not as good as a second real sample for any use that was measured."]
+        [f"Good for {_listed(good)}."] if good else ["Good without reservation for none of the uses that were measured."]
     )
     for grade, begins in (("care", "With care for"), ("not", "Not for")):
         found = [f"{use.use} ({_with_numbers(headline)})" for use, headline in by_grade.get(grade, ())]
@@ -202,7 +205,7 @@ def _sentences_of_privacy(
         if _exponent(guarantee) > MAX_EXPONENT:
             sentences.append(f"That factor, e^{_exponent(guarantee):.3g}, is too large to protect anybody by itself.")
         elif isinstance(guarantee, DP):
-            sentences.append("Single people, single trips and rare places are hidden on purpose.")
+            sentences.append(f"{HIDDEN.get(guarantee.unit.name, 'Single points')} and rare places are hidden on purpose.")
     if attacked is None:
         return [*sentences, "No attack was run, so what could still be learned was not measured."]
     if not results:

@@ -20,7 +20,7 @@ from murmurate.mechanisms.geoind_terms import KNOWN, MICRO, WORD, GeoIndTerms, c
 
 @dataclass(frozen=True, kw_only=True)
 class AnchoredGeoIndistinguishability(GeoIndTerms):
-    """Draws every j-th point with j times the budget, and smooths and interpolates in between, which is free.
+    """Adds noise to every j-th point with j times the budget, and smooths and interpolates in between, which is free.
 
     Guarantee: `max_points * epsilon / radius_m` per metre for a unit, as for geoind: a trace of n points spends n times
     epsilon, on fewer points. How few follows from public numbers: the noise scale against speed x interval.

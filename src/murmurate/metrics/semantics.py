@@ -36,7 +36,7 @@ _BASELINES = ". Beside: "
 
 
 def day_visits(comparison: Comparison) -> list[Score]:
-    """(a) and (b): sorted visits, their divergence and relative error; (c) the share of most visited places in common."""
+    """Compare visits of whole days: by rank, divergence and relative error; by place, the share of most visited in common."""
     real, second, sets = day_sets(comparison)
     n = comparison.grid.n_cells
     flat = np.full(n, real.size / n)
@@ -63,7 +63,7 @@ def day_visits(comparison: Comparison) -> list[Score]:
 
 
 def day_time_allocation(comparison: Comparison) -> list[Score]:
-    """(d): how much of the day people spend at their first, second and third place, and at the first two and three together.
+    """Compare the shares of the day that people spend at their first, second and third place, alone and together.
 
     The paper's figures for its second and third place are of the size that the places together give.
     """
@@ -84,7 +84,7 @@ def day_time_allocation(comparison: Comparison) -> list[Score]:
 
 
 def day_mobility(comparison: Comparison) -> list[Score]:
-    """(e): similarity of the aggregate moves (smoothed) and visits of released days to those of the originals."""
+    """Measure the similarity of the aggregate moves (smoothed) and visits of released days to those of the originals."""
     real, second, sets = day_sets(comparison)
     grid = comparison.grid
     if grid.n_cells > MOST_PLACES:
@@ -103,7 +103,7 @@ def day_mobility(comparison: Comparison) -> list[Score]:
 
 
 def day_semantics(comparison: Comparison) -> list[Score]:
-    """(f): whether released days are as alike, up to relabelled places, as the originals are among themselves."""
+    """Measure whether released days are as similar to each other, up to relabelled places, as the originals are."""
     real, _, sets = day_sets(comparison)
     n = comparison.grid.n_cells
     own = pair_similarities(real, n)

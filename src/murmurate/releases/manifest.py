@@ -151,21 +151,21 @@ def statement_text(manifest: Manifest) -> str:
     guarantee = manifest.guarantee
     lines = [f"# What this release promises\n\nMechanism: `{manifest.mechanism}`. {guarantee.words()}\n"]
     if manifest.seeded:
-        lines.append("**This is a test or demo release: its noise came from a seed and can be taken off again.**\n")
+        lines.append("**This is a test or demo release: its noise came from a seed and can be removed.**\n")
     if manifest.demo:
         lines.append("**This is a demo: no lasting ledger was charged, so nothing limits how often it is repeated.**\n")
     if manifest.ids == "kept":
-        lines.append("**This release keeps the original identifiers. It is for studies inside, not for publication.**\n")
+        lines.append("**This release keeps the original identifiers. It is for internal studies, not for publication.**\n")
     bounds = [
         f"at most {value:,} {name}"
         for name, value in (("trips", guarantee.unit.max_trips), ("points", guarantee.unit.max_points))
         if value is not None
     ]
     if bounds:
-        lines.append(f"Read of each unit ({guarantee.unit.words()}): {' and '.join(bounds)}.\n")
+        lines.append(f"Of each unit ({guarantee.unit.words()}) {' and '.join(bounds)} were read.\n")
     if isinstance(guarantee, GeoInd):
         lines.append(f"Distances are {guarantee.metric}.\n")
-    for title, sentences in (("What it rests on", manifest.rests_on), ("What to know", manifest.statement)):
+    for title, sentences in (("What it assumes", manifest.rests_on), ("What to know", manifest.statement)):
         if sentences:
             lines.append(f"## {title}\n\n" + "\n".join(f"- {sentence}" for sentence in sentences) + "\n")
     if manifest.cleaning:

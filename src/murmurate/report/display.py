@@ -79,7 +79,7 @@ def release_html(release: Release) -> str:
     manifest = release.manifest
     marks = [
         "A test or demo release: its noise came from a seed and protects nobody." if manifest.seeded else "",
-        "It keeps the original identifiers: for studies inside." if manifest.ids == "kept" else "",
+        "It keeps the original identifiers: for internal studies." if manifest.ids == "kept" else "",
     ]
     title = f"{release.kind.title or release.kind.name.capitalize()} released by {manifest.mechanism}"
     files = ", ".join(manifest.files)

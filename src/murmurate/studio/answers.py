@@ -85,7 +85,7 @@ def _answer(  # noqa: PLR0917
     purse = purse_of(room, draft, guarantee)
     errors = _errors(stop, board)
     first = f"{errors[0].value} {errors[0].words}" if errors else "the error was not measured"
-    at_most = "no ceiling is promised" if top is None else f"any attacker right at most {_of_100(top)} times in 100"
+    at_most = "no bound is promised" if top is None else f"any attacker right at most {_of_100(top)} times in 100"
     spent = "Nothing is spent yet." if purse.allowed else "Choose less, or ask whoever set the limit."
     caption = "nothing would be released" if stop.get("refused") else _caption(stop, board, label)
     return Answer(
@@ -155,13 +155,13 @@ def _worse(value: float, board: dict[str, Any], parameter: str) -> str:
     if better:
         best = max(better)
         return (
-            f"Paying more buys nothing here: at ε = {amount(best)} the {words} is {show(scores[best], unit)}, "
+            f"A larger ε brings no gain here: at ε = {amount(best)} the {words} is {show(scores[best], unit)}, "
             f"at ε = {amount(value)} it is {show(here, unit)}."
         )
     below = [other for other in scores if other < value]
     if below and scores[max(below)] <= here / BETTER_BY and here >= BETTER_BY * scores[max(below)]:
         before = show(scores[max(below)], unit)
-        return f"Paying more buys next to nothing here: at ε = {amount(max(below))} the {words} is {before}."
+        return f"A larger ε brings hardly any gain here: at ε = {amount(max(below))} the {words} is {before}."
     return ""
 
 
@@ -179,7 +179,7 @@ def _of_100(share: float) -> str:
 
 def _odds(stop: dict[str, Any], top: float | None) -> tuple[Fact, ...]:
     first = (
-        Fact("none", "No ceiling is promised: what an attacker knows beforehand is not bounded.")
+        Fact("none", "No bound is promised: how often an attacker is right depends on what is known beforehand.")
         if top is None
         else Fact(_of_100(top), "of 100 at most, for any attacker, now or later")
     )
@@ -200,7 +200,7 @@ def purse_of(room: Room, draft: Draft, guarantee: Guarantee) -> Purse:
     known = draft.population in room.ledger.populations()
     plan = room.ledger.plan(draft.population if known else None, guarantee)
     if not plan.lines:
-        note = plan.notes[0] if plan.notes else "Nothing of this adds up."
+        note = plan.notes[0] if plan.notes else "The ledger does not sum this kind of promise."
         return Purse((("l", note),), (), note, True)
     line = plan.lines[0]
     asked, spent = float(line.requested), float(line.before.spent)

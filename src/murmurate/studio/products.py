@@ -63,8 +63,8 @@ _KNOWN = {
     ),
     "geoind": Product(
         "geoind", "Moved points", "Services that need every point roughly where it was.",
-        "Open data: one known time and place re-identifies nearly every trip.", "trips", True,
-        "Each trip stays in the release, moved. Whoever knows one time and place of a trip finds it nearly always.",
+        "Open data: one known time and place usually re-identifies a trip.", "trips", True,
+        "Each trip stays in the release, moved. Somebody who knows one time and place of a trip usually finds it.",
     ),
     "plausible": Product(
         "plausible", "Synthetic days", "Whole days of made-up people: home, work, visits.",
@@ -72,18 +72,18 @@ _KNOWN = {
     ),
     "k_anonymity": Product(
         "k_anonymity", "Grouped trips", "Trips hidden in groups of k that move together.",
-        "Open data: what an attacker knows beforehand is not bounded.", "trips", False,
-        "k-anonymity is not differential privacy: it does not add up, and outside knowledge can undo it.",
+        "Open data: what an attacker learns is not bounded.", "trips", False,
+        "k-anonymity is not differential privacy: several releases cannot be added up, and outside knowledge can undo it.",
     ),
     "geoind_anchors": Product(
         "geoind_anchors", "Moved points, every few", "Moved points with less noise where points are close in time.",
         "Open data, as for moved points.", "trips", False,
-        "Each trip stays in the release, moved. Whoever knows one time and place of a trip finds it nearly always.",
+        "Each trip stays in the release, moved. Somebody who knows one time and place of a trip usually finds it.",
     ),
     "geoind_predictive": Product(
         "geoind_predictive", "Moved points, repeated", "Moved points of people who often stand still.",
         "Open data, as for moved points.", "trips", False,
-        "Each trip stays in the release, moved. Whoever knows one time and place of a trip finds it nearly always.",
+        "Each trip stays in the release, moved. Somebody who knows one time and place of a trip usually finds it.",
     ),
     "dp_loc": Product(
         "dp_loc", "Synthetic trips, DP-Loc", "Synthetic trips as the paper DP-Loc makes them.",
@@ -91,7 +91,7 @@ _KNOWN = {
     ),
     "ngram": Product(
         "ngram", "Synthetic sequences of cells", "Which cells follow each other, in many trips.",
-        "Times, streets, and fewer than some ten thousand trips.", "cells",
+        "Times, streets, and fewer than about ten thousand trips.", "cells",
     ),
     "dp_ani": Product(
         "dp_ani", "Road flows, DP-ANI", "Repeating the paper DP-ANI.", "Open data: nothing is promised.", "links",

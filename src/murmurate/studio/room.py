@@ -143,7 +143,7 @@ class Room:
             return {
                 "state": state,
                 "charged": False,
-                "message": f"{job.message} Nothing was charged, nothing was spent.".strip(),
+                "message": f"{job.message} Nothing was charged.".strip(),
             }
         if self.ledger.debit(job.draft.id).manifest_hash is not None:
             return {"state": "done", "charged": True, "message": ""}

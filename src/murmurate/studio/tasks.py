@@ -92,7 +92,7 @@ def release(order: dict[str, Any], say: Say) -> None:
         prepared = prepare(recipe, running)
         found = prepared.look()
         if found and not order["unfit"]:
-            raise LooksUnfit(told(found), "Mend this, or sign again and say to go on as it is. Nothing was charged.")
+            raise LooksUnfit(told(found), "Fix this, or sign again and tick the box to continue as it is. Nothing was charged.")
         with _Telling(order["ledger"], who=order["who"], say=say) as ledger:
             made, name = prepared.release(
                 ledger,

@@ -37,7 +37,7 @@ class Form:
     def __init__(self, content_type: str, chunks: AsyncIterator[bytes]) -> None:
         found = re.search(r'boundary="?([^";]{1,200})"?', content_type)
         if found is None:
-            raise InputError("the form says not where its parts end.")
+            raise InputError("the form does not say where its parts end.")
         self._mark = b"\r\n--" + found.group(1).encode("latin-1", "replace")
         self._chunks = chunks
         self._buffer = b"\r\n"

@@ -31,7 +31,7 @@ _MIN_DRAW_SHARE = 0.25
 
 @dataclass(frozen=True, kw_only=True)
 class PredictiveGeoIndistinguishability(GeoIndTerms):
-    """Repeats the last report while a noisy test (or the public pace) says that it still holds, and draws anew else.
+    """Repeats the last report while a noisy test (or the public stride) says that it still holds; otherwise draws a new one.
 
     Guarantee: `max_points * epsilon / radius_m` per metre for a unit. Every test and every draw is debited, and where the
     budget of a trace (its points times epsilon) ends, its last report is repeated, whatever the input. `variant="as_published"`

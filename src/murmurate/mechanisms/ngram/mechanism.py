@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class NGram:
-    """Count grams of visited places with Laplace noise and walk over those that are clear of it.
+    """Count n-grams of visited places with Laplace noise and draw sequences from those above the noise.
 
     Guarantee
         epsilon-differential privacy for one unit, add or remove. A trip is cut to `l_max` symbols, so it changes the

@@ -20,20 +20,20 @@ from murmurate.studio.same import same_elsewhere
 CARDS = {
     "trip": (
         "One trip",
-        "Nobody can tell whether any one trip was in the data.",
+        "Limits how surely anybody can tell whether one trip was in the data.",
         "A person who makes many trips is not protected as a whole: their trips add up.",
         "Vehicles without a driver’s name, or data in which nobody appears often.",
     ),
     "user_day": (
         "A person’s day",
-        "Nobody can tell whether all trips of one person on one day were in the data.",
-        "Habits that repeat on many days add up.",
+        "Limits how surely anybody can tell whether all trips of one person on one day were in the data.",
+        "Habits that repeat on many days: what is learned adds up over the days.",
         "Most files about people. A good first choice.",
     ),
     "user": (
         "A person",
-        "Nobody can tell whether a person was in the data at all.",
-        "Costs the most accuracy: little is left of small groups.",
+        "Limits how surely anybody can tell whether a person was in the data at all.",
+        "Small groups: this unit costs the most accuracy.",
         "People who appear on many days, sensitive groups.",
     ),
 }
