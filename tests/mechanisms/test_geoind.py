@@ -88,7 +88,7 @@ def test_the_statement_says_what_costs_and_what_is_open():
     ):
         assert words in text
     assert "m trips" in text
-    assert "protected n times less" in " ".join(geoind(unit="point").statement())
+    assert "with n points is n times as large" in " ".join(geoind(unit="point").statement())
     memo = " ".join(geoind(memo=True, unit="user").statement())
     assert "pattern of returns is not protected" in memo
     assert "belong to one person" in memo

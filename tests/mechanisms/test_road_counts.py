@@ -274,7 +274,7 @@ def test_senseless_parameters_are_refused(changes, says):
 def test_words_name_the_threshold_and_follow_the_parameters():
     words = " ".join(counts().statement())
     assert f"{counts().threshold:,.4g}" in words
-    assert "19 times in 20" in words
+    assert "95 % intervals" in words
     assert "not cut back" in " ".join(replace(counts(), protect_links=0).statement())
     assert "trips" in counts().expected_error()
 

@@ -125,7 +125,7 @@ class DPANI:
             "again and links counted by hour.",
             "The intent is to hide where trips begin and end. Everything between the ends is as it was: on real taxi data four "
             "trips in five still contain a link that nobody else drove in that hour.",
-            "Counts carry no noise. Whoever compares what enters and leaves each junction finds a good part of the ends again.",
+            "Counts carry no noise. Comparing what enters and leaves each junction finds many of the ends again.",
         )
 
     def expected_error(self) -> str:

@@ -81,7 +81,7 @@ class GeoIndistinguishability(GeoIndTerms):
         ]
         if self.unit == "point":
             sentences.append(
-                "The promise is about one point alone. A trip or a person with n points is protected n times less."
+                "The promise is about one point alone. The privacy loss of a trip or person with n points is n times as large."
             )
         else:
             sentences.append(

@@ -130,9 +130,9 @@ class GeoIndTerms:
 
     def _other_units(self) -> list[str]:
         if self.unit == "trip":
-            return ["A person with m trips in these data is protected m times less than one trip is."]
+            return ["The privacy loss of a person with m trips in these data is m times that of one trip."]
         if self.unit == "user_day":
-            return ["A person with m days in these data is protected m times less than one day is."]
+            return ["The privacy loss of a person with m days in these data is m times that of one day."]
         return []
 
     def _open_ends(self) -> list[str]:

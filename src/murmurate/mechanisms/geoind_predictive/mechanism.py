@@ -203,7 +203,7 @@ class PredictiveGeoIndistinguishability(GeoIndTerms):
     def statement(self) -> tuple[str, ...]:
         """Say what is and is not protected, in plain words."""
         return (
-            "A report is drawn with noise, repeated at a public pace for free, or repeated because a noisy test passed.",
+            "A report is drawn with noise, repeated because a noisy test passed, or repeated by a public rule at no cost.",
             f"Every draw and every test is paid for. All points of a {WORD[self.unit]} together can cost at most epsilon "
             f"{self.budget:g} at {self.radius_m:g} m, whatever the input; this is what was charged.",
             "One point alone can cost several times epsilon, up to all that its trace has left.",

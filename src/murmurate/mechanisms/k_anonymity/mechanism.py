@@ -79,18 +79,18 @@ class KAnonymousTrips:
         return (
             f"Every released trip starts and ends together with at least {self.k - 1} trips of as many other people, and is "
             f"never farther than {self.radius_m:g} m from any of them.",
-            f"Trips were given the times of one of their company and moved as little as that takes; at most "
+            f"Trips were given the times of one trip of their group and moved as little as the radius requires; at most "
             f"{100 * self.max_trash:g} % were left out.",
-            "This is not differential privacy: company protects who is meant, not where the company goes.",
-            "A person with many trips may have the same company in several of them, which narrows down who it is.",
-            "Two releases of the same data can be intersected.",
+            "This is not differential privacy: a group hides which of its members is meant, not where the group goes.",
+            "A person with many trips may be grouped with the same people in several of them, which narrows down who it is.",
+            "Somebody who compares two releases of the same data can narrow down who is who.",
         )
 
     def expected_error(self) -> str:
         """Say what is known before the data are read."""
         return (
-            f"Trips of one company end up within {self.radius_m:g} m of each other; how far each must move for that depends on "
-            "how alike the trips are, and is not known before they are read."
+            f"Trips of one group end up within {self.radius_m:g} m of each other; how far each must move for that depends on "
+            "how similar the trips are, and is not known before they are read."
         )
 
     # -- what it does ----------------------------------------------------------------------------------------------

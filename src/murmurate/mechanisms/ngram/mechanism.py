@@ -91,15 +91,15 @@ class NGram:
     def statement(self) -> tuple[str, ...]:
         return (
             f"These are synthetic sequences of public places ({self.space.describe()}): no row belongs to a person.",
-            f"They repeat what frequent grams of up to {self.n_max} cells show; trips were cut to {self.l_max - 1} cells, and "
-            "they carry neither times nor destinations.",
+            f"They follow frequent sequences of up to {self.n_max} cells. Trips were cut to {self.l_max - 1} cells; times and "
+            "destinations were not learned.",
         )
 
     def expected_error(self) -> str:
         scale = self.l_max * (self.max_trips or 1) * self.n_max / self.epsilon
         return (
             f"Cells are counted with Laplace noise of scale about {scale:.0f} visits, and cells visited fewer than about "
-            f"{scale * np.log(max(self.space.n_cells / 2, 2)):.0f} times vanish."
+            f"{scale * np.log(max(self.space.n_cells / 2, 2)):.0f} times are usually lost."
         )
 
     # -- measuring and drawing -----------------------------------------------------------------------------------------

@@ -183,28 +183,28 @@ class ODCounts:
             f"to all pairs of zones; its standard deviation is {self._noise_words('departures')} for departures and "
             f"{self._noise_words('pairs')} for pairs.",
             "Pairs of zones are listed where their noisy count passed a threshold; a pair that is not listed need not be "
-            "empty. Rows with place -1 hold what the listed pairs leave of a total.",
+            "empty. Rows with place -1 hold the trips of all pairs that are not listed.",
             "Estimates were made non-negative whole numbers whose sums agree over zones, districts, hours, parts of the day "
             "and classes of trips; this uses noisy tables alone.",
-            f"low and high hold the true count {self.level:.0%} of the time"
-            + ("" if self.unit == "trip" else ", as far as the noisy norms show what scaling down loses")
-            + "; they do not allow for trips that the data lack.",
+            f"low and high are intervals at a level of {self.level:.0%}"
+            + ("" if self.unit == "trip" else "; those of the largest pairs hold the true count less often")
+            + ". They do not include trips that the data lack.",
         ]
         if self.max_error:
             sentences.append(
-                f"A figure without trips is not published: there was more than a {self.error_chance:.0%} chance of its being "
-                f"more than {self.max_error:.0%} off. This was decided from noisy values."
+                f"A figure is not published (its trips are empty) if it is more than {self.max_error:.0%} off with a "
+                f"probability above {self.error_chance:.0%}. This was decided from noisy values."
             )
         if self.unit != "trip":
             limit = "a clip that follows from noisy norms" if self.clip is None else f"{self.clip:g}"
             sentences.append(
                 f"Trips of {Unit(name=self.unit).words()} count for at most {limit} together; more is scaled down. All counts "
-                "were then scaled up by the share of trips that this loses, as noisy norms show it, and intervals allow for "
-                "figures that lost more or less. They do not allow for a few very busy people whom the noise of norms hides."
+                "were then scaled up by the share of trips that this loses, as estimated with noise. Intervals include that "
+                "single figures lost more or less, but not a few very busy people whom that noise hides."
             )
         if self.unit != "user":
             parts = "trips" if self.unit == "trip" else "days"
-            sentences.append(f"Somebody with n {parts} is protected n times less than the promise says.")
+            sentences.append(f"The privacy loss of somebody with n {parts} is n times as large as promised.")
         return tuple(sentences)
 
     def expected_error(self) -> str:

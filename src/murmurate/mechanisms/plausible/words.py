@@ -11,11 +11,10 @@ STATEMENTS: Mapping[str, tuple[str, ...]] = {
         "leave and stay, and what kinds of days there are. Together they cost epsilon {epsilon:g} per person, once, for any "
         "number of days.",
         "One person changes each statistic by at most one person's weight, however many days or points they have.",
-        "Whoever already knows that somebody is in the data, or knows everything but one person, learns little more about "
-        "that person from these days.",
+        "The bound of the promise also holds against somebody who knows everybody else in the data.",
         "What many people have in common is meant to be learned: a place popular with many stays popular.",
-        "Used as fakes beside a true trace, the days confuse an observer who knows how people in general move. Nothing is "
-        "claimed against one who knows another day of the same person.",
+        "Used as fakes beside a true trace, the days are meant against an observer who knows how people in general move. "
+        "Nothing is claimed against one who knows another day of the same person.",
     ),
     "own with a library": (
         "Every released day is synthetic: drawn from a model of the population, not from anybody's day in the data.",
@@ -24,23 +23,22 @@ STATEMENTS: Mapping[str, tuple[str, ...]] = {
         "How popular places and regions are, how far people move and how often each of 12 kinds of day occurs were measured "
         "with noise. Together they cost epsilon {epsilon:g} per person, once, for any number of days.",
         "One person changes each statistic by at most one person's weight, however many days or points they have.",
-        "Whoever already knows that somebody is in the data, or knows everything but one person, learns little more about "
-        "that person from these days.",
-        "Used as fakes beside a true trace, the days confuse an observer who knows how people in general move. Nothing is "
-        "claimed against one who knows another day of the same person.",
+        "The bound of the promise also holds against somebody who knows everybody else in the data.",
+        "Used as fakes beside a true trace, the days are meant against an observer who knows how people in general move. "
+        "Nothing is claimed against one who knows another day of the same person.",
     ),
     "own-seeded": (
         "This release is not differentially private and promises nothing about anybody.",
-        "Each released day has the rhythm of one private day, its boundaries moved at random by a step or so, on other cells: "
-        "at most one day a private day, and never a cell its original visited.",
+        "Each released day has the pattern of one private day (when somebody moves and returns), its changes moved by up to "
+        "two steps, on cells that this private day did not visit. At most one day was made from each private day.",
         "The popularity of places and the lengths of moves are exact private counts. An attacker can tell members from others.",
     ),
     "own-tested": (
         "Every released day is synthetic: drawn from a private model, with the kind of day (how often people move, how much of "
         "it is at one place) of somebody in the data, kept or replaced at random.",
-        "A day was released only if enough people, counted with noise, could have been its seed about as well. {n_out:,} attempts and "
-        "the model together cost epsilon {epsilon:g} and delta {delta:g} per person, whether or not a day passed; how many did "
-        "is part of what was paid for.",
+        "A day was released only if enough people, counted with noise, could have been its seed about as well. {n_out:,} "
+        "attempts and the model together cost epsilon {epsilon:g} and delta {delta:g} per person, whether or not a day passed; "
+        "how many did is part of what was paid for.",
         "Few attempts pass unless there are many thousands of people.",
     ),
     "as_published": (
@@ -72,7 +70,7 @@ EXPECTED_ERRORS: Mapping[str, str] = {
         "of people who could have been its seed."
     ),
     "as_published": (
-        "Days stay put more than real ones: with merging by run they keep two or three places where people have five. The "
+        "Days have fewer moves than real ones: with merging by run they keep two or three places where people have five. The "
         "divergence of sorted visits is 0.1 to 0.8, depending on merging."
     ),
 }

@@ -245,7 +245,7 @@ class RoadCounts:
             "Counts were smoothed along streets, at junctions and towards what roads of their class carry nearby, made "
             "non-negative and made to add up over hours; this uses noisy tables alone.",
             f"Counts were rescaled by a noisy total of links driven, at most {about}{bounds.links:,} of each unit, so that "
-            "they stand for all trips; low and high bound what noise and the sharing of profiles leave open, 19 times in 20.",
+            "they stand for all trips. low and high are 95 % intervals for the noise and the pooling of profiles.",
         ]
         if self._made(self.speeds):
             sentences.append(
@@ -255,7 +255,7 @@ class RoadCounts:
             sentences.append("turns.parquet holds how the traffic of a link divides at its end, from noisy counts of turns.")
         if self.unit != "user":
             parts = "trips" if self.unit == "trip" else "days"
-            sentences.append(f"Somebody with n {parts} is protected n times less than the promise says.")
+            sentences.append(f"The privacy loss of somebody with n {parts} is n times as large as promised.")
         return tuple(sentences)
 
     def expected_error(self) -> str:
