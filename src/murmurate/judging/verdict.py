@@ -40,6 +40,7 @@ MAX_EXPONENT = 10.0
 """Promised factors beyond e to the power of this say nothing: 22,000 times as probable is as good as certain."""
 QUICK_ATTACKS = (
     "average", "reidentify", "reconstruct", "localise", "copying", "singling_out", "linkability", "inference",
+    "count_singling_out", "count_inference", "lone_pairs",
 )  # fmt: skip
 """Attacks that take seconds, which a verdict runs where nobody ran others."""
 RULES = (
