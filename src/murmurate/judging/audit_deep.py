@@ -23,6 +23,8 @@ EFFORT = 10
 """How many times the noise and the random canaries of the quick form each audit of the deep one takes. Set by hand."""
 EPSILONS = (1.0, 4.0, 0.25)
 """Factors on epsilon. More epsilon is easier to see through; less shows that noise grows as it should."""
+MAX_TRIPS = 6
+"""Trips of a unit that are read where a mechanism needs that bound and has none. Set by hand."""
 RELEASES = 10
 """Times that every unit and epsilon is audited, each with fresh noisy answers, so with other zones and thresholds."""
 
@@ -32,11 +34,14 @@ def in_units(mechanism: Any) -> Iterator[Any]:
     if "unit" not in {field.name for field in fields(mechanism)}:
         yield mechanism
         return
+    bounded = {field.name for field in fields(mechanism)} & {"max_trips"}
     for unit in FINER["user"][::-1]:
-        try:
-            yield replace(mechanism, unit=unit)
-        except MurmurateError:
-            continue
+        for more in ({}, dict.fromkeys(bounded, MAX_TRIPS)):  # some need a bound on the trips of a longer unit
+            try:
+                yield replace(mechanism, unit=unit, **more)
+                break
+            except MurmurateError:
+                continue
 
 
 def deep_audit(
