@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from murmurate.attacks.audit import _bound, audit, audit_per_metre, copies, runs_on_traces
+from murmurate.attacks.audit import _bound, audit, audit_per_metre, copies, epsilon_of_shift, runs_on_traces
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.geoind import GeoIndistinguishability
@@ -157,9 +157,22 @@ def test_a_mechanism_that_reads_noisy_tables_is_fitted_for_every_output():
 
 def test_bounds_are_those_of_clopper_and_pearson():
     low, high = stats.binomtest(40, 100).proportion_ci(0.99), stats.binomtest(10, 100).proportion_ci(0.99)
-    assert float(_bound(40, 10, 100, 0.0, 0.99)) == pytest.approx(np.log(low.low / high.high))
-    assert float(_bound(0, 10, 100, 0.0, 0.99)) == -np.inf
-    assert float(_bound(100, 100, 100, 0.0, 0.99)) < 0
+    assert float(_bound(40, 10, 100, delta=0.0, confidence=0.99)) == pytest.approx(np.log(low.low / high.high))
+    assert float(_bound(0, 10, 100, delta=0.0, confidence=0.99)) == -np.inf
+    assert float(_bound(100, 100, 100, delta=0.0, confidence=0.99)) < 0
+
+
+def test_a_gaussian_claim_is_bounded_closely_and_half_its_noise_is_seen():
+    """Mean 1 over deviation 2 at delta 1e-6 is epsilon 2.16: 4,000 outputs show most of it."""
+
+    def counts(deviation):
+        return lambda side, n, rng: rng.generator().normal(side, deviation, n)
+
+    claim = epsilon_of_shift(0.5, 1e-6)
+    found = audit(counts(2.0), n=4_000, rng=seeded(1), delta=1e-6, gaussian=True).value
+    assert 0.5 * claim < found < claim
+    assert audit(counts(1.0), n=4_000, rng=seeded(1), delta=1e-6, gaussian=True).value > claim
+    assert audit(counts(2.0), n=4_000, rng=seeded(1), delta=1e-6).value < 0.5 * found
 
 
 def test_copies_are_different_people():

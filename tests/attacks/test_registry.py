@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from murmurate.attacks import NAMES
+from murmurate.attacks import NAMES, attacks_of
 from murmurate.errors import InputError, ParameterError
 from murmurate.judging.review import attack
 from small_town import town
@@ -54,7 +54,7 @@ def test_all_attacks_at_once(trips):
     assert set(found.skipped) <= {"localise", "reconstruct", "membership"}  # for whole days, for counts, for synthetic trips
     names = [score.name for score in found]
     assert len(set(names)) == len(names)
-    assert {name.split(".")[0] for name in names} == set(NAMES) - set(found.skipped)
+    assert {name.split(".")[0] for name in names} == set(attacks_of("trips")) - set(found.skipped)
     for score in found:
         assert score.note
         assert score.family

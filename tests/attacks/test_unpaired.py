@@ -68,6 +68,28 @@ def test_home_and_work_are_guessed_from_each_other():
     assert len(inference(wide_town(600, 3), ORIGINAL)) == 1, "nobody goes anywhere twice"
 
 
+def returning(n: int, seed: int, *, whole_days: bool) -> Trips:
+    """People who go to work nearby and home again: two trips a day, or one point every hour of the day."""
+    rng = np.random.default_rng(seed)
+    homes = np.column_stack([rng.uniform(60.0, 60.2, n), rng.uniform(24.0, 24.4, n)])
+    places = np.stack([homes, homes + rng.uniform(-0.005, 0.005, (n, 2))], axis=1)
+    rows = []
+    for person in range(n):
+        leaves, returns = int(rng.integers(1, 11)), int(rng.integers(12, 22))
+        for hour in range(24) if whole_days else (leaves - 1, leaves, returns - 1, returns):
+            at_work = leaves <= hour < returns
+            tid = 0 if whole_days else int(hour >= returns - 1)
+            rows.append((person, f"{person} {tid}", datetime(2024, 5, 6, hour, tzinfo=UTC), *places[person, int(at_work)]))
+    return Trips(pl.DataFrame(rows, schema=["uid", "tid", "datetime", "lat", "lng"], orient="row"))
+
+
+def test_days_of_other_people_link_no_more_than_real_days_do():
+    """Days begin and end at one home. Against single trips, days of strangers seemed to link more than chance."""
+    people = returning(300, 1, whole_days=False)
+    strangers = one(linkability(returning(300, 2, whole_days=True), people), "linkability.success")
+    assert strangers.value < strangers.chance + 0.05
+
+
 def test_real_trips_of_other_people_are_at_the_chance_level():
     """A release of other people's trips tells nothing: no attack may call it a success."""
     people = town(2000, 3)

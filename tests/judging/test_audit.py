@@ -8,9 +8,12 @@ import pytest
 
 from murmurate import mechanisms, noise
 from murmurate.core.trips import Trips
+from murmurate.errors import InputError
 from murmurate.judging import twins
-from murmurate.judging.audit import Released, _bounds, _sampler, audit
+from murmurate.judging.audit import _sampler, audit
 from murmurate.judging.audit_data import town
+from murmurate.judging.audit_deep import deep_audit, rows_of
+from murmurate.judging.audit_outputs import Released, bounds
 from murmurate.judging.audit_parts import fork_repeats
 
 CITY = town()
@@ -19,7 +22,7 @@ FAULTS = {"no noise", "half noise", "no clip", "clock shared", "person split ove
 
 def audited(name, **settings):
     mechanism = replace(mechanisms.example(name, CITY.spaces()), **settings)
-    return audit(mechanism, runs=2_000, rng=noise.seeded(5), city=CITY)
+    return audit(mechanism, rng=noise.seeded(5), city=CITY)
 
 
 @pytest.mark.parametrize("name", ["flock", "ngram", "od_counts"])
@@ -29,6 +32,9 @@ def test_a_measured_mechanism_stays_below_its_claim_and_every_fault_is_caught(na
     assert {twin.fault for twin in found.twins} == FAULTS
     assert [twin.fault for twin in found.twins if not twin.caught_by] == []
     assert found.passed
+    best = max((one for one in found.scores if one.name.startswith("audit.black_box")), key=lambda one: one.value)
+    assert best.value > 0.25 * best.high, "a black box that shows nothing tests nothing"
+    assert all("black box" in twin.caught_by for twin in found.twins if twin.fault in {"no noise", "half noise"})
     assert {"audit.meter.worst_share", "audit.black_box.likelihood_ratio", "audit.sampler.scale_error"} <= {
         score.name for score in found.scores
     }
@@ -39,8 +45,16 @@ def test_a_measured_mechanism_stays_below_its_claim_and_every_fault_is_caught(na
 def test_a_local_mechanism_stays_below_its_claim(name):
     found = audited(name)
     assert found.passed
-    assert len(found.scores) == 3
-    assert {twin.fault for twin in found.twins} >= {"no noise", "half noise", "fork after draw"}
+    assert len(found.scores) == 4
+    assert {twin.fault for twin in found.twins} == {"no noise", "half noise", "noise shared by people", "fork after draw"}
+
+
+def test_groups_that_lack_people_are_counted():
+    found = audited("k_anonymity", k=3)
+    assert found.passed
+    assert {twin.fault: twin.caught_by for twin in found.twins} == {
+        "a group of one": "groups", "groups of one person fewer": "groups",
+    }  # fmt: skip
 
 
 def test_a_local_mechanism_that_moves_nothing_fails():
@@ -59,7 +73,7 @@ def test_mechanisms_without_a_promise_have_nothing_to_audit():
     assert "nothing is promised" in found.note
 
 
-def test_the_black_box_sees_missing_noise_and_the_sampler_sees_half():
+def test_generators_and_testers_can_be_replaced():
     from murmurate.asking.meter import counted
     from murmurate.judging.audit_data import canaries, people_in, together
 
@@ -67,12 +81,36 @@ def test_the_black_box_sees_missing_noise_and_the_sampler_sees_half():
     private = people_in(flock.space, CITY)
     rng = noise.seeded(6)
     found = counted(flock, (together(private, canaries(private)["a lone trip"]), private), rng)
-    honest = _bounds(Released(flock, found), flock.guarantee(), 2_000, rng)
-    bare = _bounds(Released(flock, found, twins.no_noise), flock.guarantee(), 2_000, rng)
-    assert all(score.value < score.high for score in honest)
-    assert any(score.value > score.high for score in bare)
+    asked = []
+
+    class Watched(Released):
+        def __call__(self, side, n, rng):
+            asked.append(side)
+            return super().__call__(side, n, rng)
+
+    def one_tester(generator, runs, rng):
+        return {"first_bin": lambda outputs: outputs[:, 0]}
+
+    (score,) = bounds(Watched(flock, found), flock.guarantee(), 2_000, rng, one_tester)
+    assert (score.name, asked) == ("audit.black_box.first_bin", [0, 1])
+    assert score.value < score.high
     assert _sampler(flock, found, rng, twins.honest).value < 0.1
     assert _sampler(flock, found, rng, twins.half_noise).value > 0.4
+
+
+def test_a_deep_audit_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
+    monkeypatch.setattr("murmurate.judging.audit_deep.EPSILONS", (1.0, 0.5))
+    mechanism = mechanisms.example("geoind", CITY.spaces())
+    kept, options = tmp_path / "deep.json", {"effort": 1, "releases": 1, "city": CITY}
+    first = [one for one, _ in zip(deep_audit(mechanism, kept=kept, **options), range(2), strict=False)]
+    every = list(deep_audit(mechanism, kept=kept, **options))
+    assert every[:2] == first, "what was kept is not audited again"
+    assert len(every) == 8, "four units with two epsilons each"
+    assert all(one["passed"] for one in every)
+    assert {row[0] for row in rows_of(every)} == {"point", "trip", "user_day", "user"}
+    kept.write_text("[]")
+    with pytest.raises(InputError, match="deep audit"):
+        next(deep_audit(mechanism, kept=kept, **options))
 
 
 def test_a_generator_that_repeats_after_a_fork_is_noticed():

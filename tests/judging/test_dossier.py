@@ -40,7 +40,8 @@ def test_the_editions_of_a_real_release(released, tmp_path):
     assert stat.S_IMODE(internal.stat().st_mode) == 0o700
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in internal.iterdir())
     page = (internal / "dossier.html").read_text()
-    assert "singling_out.success" in page
+    assert "Descriptions unique in the release that fit one person" in page
+    assert "Limit(" not in page, "limits are told in words"
     assert CANARY in page
     questions = json.loads((public / "dossier.json").read_text())["questions"]
     assert all(one["answer"] for one in questions)
@@ -104,6 +105,36 @@ def test_the_bill_of_materials_names_what_is_installed():
     parts = {one["name"]: one["version"] for one in sbom()["components"]}
     assert parts["numpy"] == numpy.__version__
     assert "pytest" not in parts
+
+
+REGISTRY = {
+    "basic": {"name", "data_curators", "intended_use", "data_product_type", "data_product_region", "description",
+              "publication_date", "data_product_sector"},
+    "dp_variant": {"variant_name", "data_domain", "unprotected_quantities"},
+    "privacy_loss": {"privacy_unit", "privacy_unit_details", "privacy_parameters", "privacy_parameters_details"},
+    "deployment_model": {"model_name", "model_name_details", "actors", "release_type", "release_type_details",
+                         "data_source_type", "data_source_type_details", "access_type", "access_type_details"},
+    "accounting": {"post_processing", "composition"},
+    "implementation": {"preprocessing_and_hyperparameter_tuning", "mechanisms", "justification"},
+    "administrative": {"sources", "notes", "registry_authors"},
+}  # fmt: skip
+"""Sections and fields that the schema of OpenDP's deployments registry allows (opendp/deployments-registry-data, 2026)."""
+
+
+def test_the_registry_takes_the_record(released):
+    """Other fields are refused there; tier 3 is the highest and has something in every section."""
+    record = gather(released[3].folder).public["deployment"]
+    assert record.keys() == {"url_slug", "status", "tier", "deployment"}
+    assert (record["tier"], record["status"]) == (3, "Draft")
+    sections = record["deployment"]
+    assert sections.keys() == REGISTRY.keys()
+    for name, fields in sections.items():
+        assert fields.keys() <= REGISTRY[name]
+        assert all(fields.values())
+    assert REGISTRY["basic"] - sections["basic"].keys() == {"data_product_sector"}
+    assert sections["basic"]["data_product_type"] == "Synthetic data"
+    assert sections["dp_variant"]["variant_name"] == "Approximate DP"
+    assert sections["privacy_loss"]["privacy_parameters"] == {"epsilon": 2.0, "delta": 1e-6}
 
 
 def test_yaml_reads_back(released):

@@ -33,6 +33,12 @@ NAMES: Registry[Attack] = Registry(
         "singling_out": Attack("murmurate.attacks.unpaired:singling_out"),
         "linkability": Attack("murmurate.attacks.unpaired:linkability"),
         "inference": Attack("murmurate.attacks.unpaired:inference"),
+        "count_membership": Attack(
+            "murmurate.attacks.counts:membership", reads=("flows", "network"), takes=("again", "by_person", "holdout")
+        ),
+        "count_singling_out": Attack("murmurate.attacks.counts:singling_out", reads=("flows", "network")),
+        "count_inference": Attack("murmurate.attacks.counts:inference", reads=("flows",)),
+        "lone_pairs": Attack("murmurate.attacks.counts:lone_pairs", reads=("flows",)),
     },
 )
 """Registry name -> module:function. One line an attack, one entry each in docs/attacks.md."""

@@ -3,6 +3,9 @@
 One half of the outputs chooses the event that distinguishes the neighbours best, the other half bounds its probabilities
 (Clopper and Pearson), so the bound holds whatever was chosen. A bound above the claim proves the claim wrong; a bound
 below it proves nothing, but a twin with a planted fault shows that the audit would have seen that fault.
+
+Where the claim is that all noise together is one Gaussian mechanism, the same two probabilities bound its noise multiplier from
+below (Nasr et al. 2023). Far fewer outputs then show far more: the whole trade-off curve is claimed, not one point of it.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,10 +35,13 @@ _MAX_EVENTS = 400
 chooses."""
 
 
-def audit(sample_outputs: Outputs, *, n: int, rng: Rng, delta: float = 0.0, confidence: float = 0.999) -> Score:
+def audit(
+    sample_outputs: Outputs, *, n: int, rng: Rng, delta: float = 0.0, confidence: float = 0.999, gaussian: bool = False
+) -> Score:
     """Return a lower bound on epsilon (at this delta), true with the given confidence.
 
-    `n` outputs are drawn for each neighbour by `sample_outputs(neighbour, n, rng)`.
+    `n` outputs are drawn for each neighbour by `sample_outputs(neighbour, n, rng)`. With `gaussian`, the claim is that the
+    outputs are those of a Gaussian mechanism: its noise is bounded, and the epsilon is the one such noise has at `delta`.
 
     >>> from murmurate.noise import laplace_integers, seeded
     >>> def count(neighbour, n, rng):
@@ -46,9 +53,10 @@ def audit(sample_outputs: Outputs, *, n: int, rng: Rng, delta: float = 0.0, conf
     share("delta", delta, closed=True)
     share("confidence", confidence)
     chosen_on, held_out = ([_numbers(sample_outputs(side, n // 2, rng), n // 2) for side in (0, 1)] for _ in range(2))
-    event = _best_event(chosen_on, delta, confidence)
-    bound = -math.inf if event is None else float(_bound(*event.counts(held_out), n // 2, delta, confidence))
-    epsilon = max(0.0, bound)
+    bounding = _shift if gaussian else partial(_bound, delta=delta)
+    event = _best_event(chosen_on, bounding, confidence)
+    bound = max(0.0, -math.inf if event is None else float(bounding(*event.counts(held_out), n // 2, confidence=confidence)))
+    epsilon = epsilon_of_shift(bound, delta) if gaussian else bound
     return Score(
         name="audit_epsilon",
         value=epsilon,
@@ -58,8 +66,28 @@ def audit(sample_outputs: Outputs, *, n: int, rng: Rng, delta: float = 0.0, conf
         family="audit",
         n=n,
         note="The adversary knows all but which of two neighbouring inputs was used; "
-        f"a lower bound with {confidence:g} confidence" + (f" at delta {delta:g}." if delta else "."),
+        f"a lower bound with {confidence:g} confidence"
+        + (f" at delta {delta:g}" if delta else "")
+        + (", where the noise is Gaussian as claimed." if gaussian else "."),
     )
+
+
+def epsilon_of_shift(shift: float, delta: float) -> float:
+    """Return the least epsilon at `delta` of a Gaussian mechanism that moves its output by `shift` standard deviations.
+
+    >>> round(epsilon_of_shift(1.0, 1e-5), 3), epsilon_of_shift(0.0, 1e-5)
+    (4.377, 0.0)
+    """
+    from scipy.optimize import brentq
+    from scipy.special import log_ndtr, ndtr
+
+    def excess(epsilon: float) -> float:  # Balle and Wang 2018, theorem 8
+        tail = math.exp(min(epsilon + float(log_ndtr(-epsilon / shift - shift / 2)), 0.0))
+        return float(ndtr(shift / 2 - epsilon / shift)) - tail - delta
+
+    if shift <= 0 or excess(0.0) <= 0:
+        return 0.0
+    return float(brentq(excess, 0.0, shift * (shift / 2 + 40.0)))
 
 
 def audit_per_metre(sample_outputs: Outputs, *, distance_m: float, n: int, rng: Rng, confidence: float = 0.999) -> Score:
@@ -122,7 +150,7 @@ class _Event:
         return (second, first) if self.swapped else (first, second)
 
 
-def _best_event(outputs: list[NDArray[np.float64]], delta: float, confidence: float) -> _Event | None:
+def _best_event(outputs: list[NDArray[np.float64]], bounding: Callable[..., Any], confidence: float) -> _Event | None:
     """Return the event with the highest bound on these outputs; none where nothing distinguishes the neighbours."""
     pooled = np.concatenate(outputs)
     values = np.unique(pooled)
@@ -143,23 +171,38 @@ def _best_event(outputs: list[NDArray[np.float64]], delta: float, confidence: fl
     ):
         for swapped in (False, True):
             likely, unlikely = (counts[1], counts[0]) if swapped else (counts[0], counts[1])
-            bounds = np.asarray(_bound(likely, unlikely, n, delta, confidence))
+            bounds = np.asarray(bounding(likely, unlikely, n, confidence=confidence))
             at = int(np.argmax(bounds))
             if bounds[at] > best:
                 best, event = float(bounds[at]), _Event(kind, float(values[at]), swapped)
     return event
 
 
-def _bound(likely: Any, unlikely: Any, n: int, delta: float, confidence: float) -> Any:
-    """Return ln((p_low - delta)/q_high), each probability bounded on one side with half of the allowed error."""
+def _bound(likely: Any, unlikely: Any, n: int, *, delta: float, confidence: float) -> Any:
+    """Return ln((p_low - delta)/q_high)."""
+    p_low, q_high = _probabilities(likely, unlikely, n, confidence)
+    excess = p_low - delta
+    return np.where(excess > 0, np.log(np.maximum(excess, 1e-300) / q_high), -math.inf)
+
+
+def _shift(likely: Any, unlikely: Any, n: int, *, confidence: float) -> Any:
+    """Return by how many standard deviations the outputs of a Gaussian mechanism must lie apart at least."""
+    from scipy.special import ndtri
+
+    p_low, q_high = _probabilities(likely, unlikely, n, confidence)
+    known = (p_low > 0) & (q_high < 1)
+    return np.where(known, ndtri(np.where(known, p_low, 0.5)) - ndtri(np.where(known, q_high, 0.5)), -math.inf)
+
+
+def _probabilities(likely: Any, unlikely: Any, n: int, confidence: float) -> tuple[Any, Any]:
+    """Return both probabilities of an event, each bounded on one side with half of the allowed error."""
     from scipy.special import betaincinv
 
     error = (1 - confidence) / 2
     likely, unlikely = np.asarray(likely, dtype=np.float64), np.asarray(unlikely, dtype=np.float64)
     p_low = np.where(likely > 0, betaincinv(np.maximum(likely, 1), n - likely + 1, error), 0.0)
     q_high = np.where(unlikely < n, betaincinv(unlikely + 1, np.maximum(n - unlikely, 1), 1 - error), 1.0)
-    excess = p_low - delta
-    return np.where(excess > 0, np.log(np.maximum(excess, 1e-300) / q_high), -math.inf)
+    return p_low, q_high
 
 
 def _numbers(outputs: NDArray[Any], n: int) -> NDArray[np.float64]:

@@ -75,10 +75,10 @@ def membership(
         fresh = vectors(again(original.take_trips(members), OVERSAMPLED * len(members), run), middle)
         tested = np.flatnonzero(role < 2)
         evidence = evidence_of(known.take(tested), fresh, known.take(np.flatnonzero(role == 2)))
-        shown.append(_by_unit(evidence, unit[tested]))
+        shown.append(by_unit(evidence, unit[tested]))
         inside.append(part[np.unique(unit[tested])] == 0)
     ratio = [
-        shown[run] @ _learned([(shown[k], inside[k]) for k in range(runs) if k != run]) for run in range(runs)
+        shown[run] @ learned([(shown[k], inside[k]) for k in range(runs) if k != run]) for run in range(runs)
     ]  # fmt: skip
     # scores of different runs are ranked within their run: their scales differ
     value = float(np.mean([auc(one, who) for one, who in zip(ratio, inside, strict=True)]))
@@ -92,8 +92,8 @@ def membership(
     n = sum(len(who) for who in inside)
     words = KNOWLEDGE.format(unit="a person's trips" if by_person else "a trip")
     return [
-        _score("membership.auc", value, n, f"{words}; {runs} releases of random thirds, weights learned on the others."),
-        _score("membership.best_statistic_auc", best, n, f"{words}; the single statistic that tells most."),
+        score_of_auc("membership.auc", value, n, f"{words}; {runs} releases of random thirds, weights learned on the others."),
+        score_of_auc("membership.best_statistic_auc", best, n, f"{words}; the single statistic that tells most."),
     ]
 
 
@@ -108,7 +108,7 @@ def _against_holdout(released: Trips, original: Trips, holdout: Trips | None, by
     reference, tested = outside.take(np.sort(order[: outside.n // 2])), outside.take(np.sort(order[outside.n // 2 :]))
     member = inside.take(np.sort(generator.permutation(inside.n)[: tested.n]))
     sides = [
-        _by_unit(evidence_of(side, fresh, reference), side.person if by_person else np.arange(side.n))
+        by_unit(evidence_of(side, fresh, reference), side.person if by_person else np.arange(side.n))
         for side in (member, tested)
     ]
     who = np.repeat([True, False], [len(sides[0]), len(sides[1])])
@@ -116,7 +116,7 @@ def _against_holdout(released: Trips, original: Trips, holdout: Trips | None, by
     spread = evidence.std(axis=0) + 1e-12
     words = KNOWLEDGE.format(unit="a person's trips" if by_person else "a trip")
     note = f"{words}; the release alone, without its mechanism."
-    return [_score("membership.auc", auc(((evidence - evidence.mean(axis=0)) / spread).sum(axis=1), who), len(who), note)]
+    return [score_of_auc("membership.auc", auc(((evidence - evidence.mean(axis=0)) / spread).sum(axis=1), who), len(who), note)]
 
 
 def evidence_of(known: Vectors, fresh: Vectors, reference: Vectors) -> Floats:
@@ -187,7 +187,7 @@ def _nearest(these: Vectors, to: Vectors) -> Floats:
     return np.asarray(cKDTree(these.route).query(to.route)[0])
 
 
-def _by_unit(evidence: Floats, unit: Integers) -> Floats:
+def by_unit(evidence: Floats, unit: Integers) -> Floats:
     """Return the mean of each statistic over the trips of a unit."""
     _, at = np.unique(unit, return_inverse=True)
     sums = np.zeros((int(at.max()) + 1, evidence.shape[1]))
@@ -195,7 +195,7 @@ def _by_unit(evidence: Floats, unit: Integers) -> Floats:
     return np.asarray(sums / np.bincount(at.ravel())[:, None])
 
 
-def _learned(runs: list[tuple[Floats, NDArray[np.bool_]]]) -> Floats:
+def learned(runs: list[tuple[Floats, NDArray[np.bool_]]]) -> Floats:
     """Return the weights of a linear discriminant learned on other runs, shrunk so that many statistics do not overfit."""
     evidence, who = np.concatenate([run[0] for run in runs]), np.concatenate([run[1] for run in runs])
     gap = evidence[who].mean(axis=0) - evidence[~who].mean(axis=0)
@@ -204,7 +204,8 @@ def _learned(runs: list[tuple[Floats, NDArray[np.bool_]]]) -> Floats:
     return np.asarray(np.linalg.solve(spread + 0.1 * np.diag(np.diag(spread) + 1e-9), gap))
 
 
-def _score(name: str, value: float, n: int, note: str) -> Score:
+def score_of_auc(name: str, value: float, n: int, note: str) -> Score:
+    """Return the score of an area under the curve of `n` people or trips."""
     # Hanley and McNeil, at one half: the widest
     spread = 1.96 * np.sqrt((1 / 12) * (4 / n))
     return Score(

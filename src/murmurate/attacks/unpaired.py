@@ -7,9 +7,11 @@ person.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike
 
 from murmurate.attacks.tracks import rate_interval
@@ -30,6 +32,8 @@ HOUR_M = 1_000.0
 """Metres that an hour of difference counts for when trips are compared. Set by hand."""
 CELL_M = 250.0
 """Side of the cells in which predicates are stated, in metres."""
+DAY_US = 20 * 3_600_000_000
+"""Duration, in microseconds, from which a released trip is a whole day."""
 MIN_TRIPS = 10
 """Fewest trips on each side from which rates are told."""
 
@@ -99,10 +103,14 @@ def singling_out(released: Trips, original: Trips, *, pairing: ArrayLike | None 
 def linkability(released: Trips, original: Trips, *, pairing: ArrayLike | None = None, seed: int = 0) -> list[Score]:
     """Measure how often the start and the end of an original lead to the same released trip.
 
-    The chance level searches as many real trips of other people instead of the release.
+    The chance level searches as many real trips of other people instead of the release. Where whole days are released, the
+    originals are joined to days as well: most days begin and end at one home, so single trips would be a wrong control.
     """
+    original = _alike(released, original)
     shown, known = _both(released, original, seed)
     everyone = vectors(original, middle_of(original))
+    if len(np.unique(shown.hour)) == 1:  # an hour that all released trips share tells nothing, and would not tell real ones
+        shown, known, everyone = (replace(side, hour=np.zeros_like(side.hour)) for side in (shown, known, everyone))
     generator = np.random.default_rng([seed, 41])
     n = min(shown.n, everyone.n)  # among more trips, fewer of the nearest are the same
     shown, others = (side.take(np.sort(generator.permutation(side.n)[:n])) for side in (shown, everyone))
@@ -195,6 +203,18 @@ def _habits(mornings: Vectors) -> Vectors:
     order = np.lexsort((-times, mornings.person[first]))
     person = mornings.person[first][order]
     return mornings.take(np.sort(first[order][np.r_[True, person[1:] != person[:-1]]])) if len(person) else mornings.take(first)
+
+
+def _alike(released: Trips, original: Trips) -> Trips:
+    """Return the originals; where whole days are released, all trips of a person on a day as one."""
+    if not (released.has_time and original.has_time and released.n_trips):
+        return original
+    first, last = released.offsets[:-1], released.offsets[1:] - 1
+    if np.median(released.time_us[last] - released.time_us[first]) < DAY_US:
+        return original
+    day = pl.Series("day", original.local_day)
+    joined = original.table.with_columns(tid=pl.concat_str(pl.col("uid").cast(pl.String), pl.lit(" "), day.cast(pl.String)))
+    return Trips(joined, original.space, original.time_zone)
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------------

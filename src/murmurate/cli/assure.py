@@ -18,7 +18,14 @@ def audit(
     space: SpaceSpec = None,
     json: Annotated[Path | None, typer.Option("--json", help="Write the results to this file.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page to this file.")] = None,
-    deep: Annotated[bool, typer.Option("--deep", help="Draw a hundred times as many outputs; takes hours.")] = False,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep",
+            help="Every unit, several epsilons, many releases; takes hours. Interrupt it as you like: --json keeps what was "
+            "found, and the same command goes on.",
+        ),
+    ] = False,
     runs: Annotated[int | None, typer.Option("--runs", help="Outputs drawn for each of two neighbouring inputs.")] = None,
 ) -> None:
     """Audit a mechanism on made-up people: exact meter, black-box tests, sampler tests, planted faults."""
@@ -37,7 +44,11 @@ def audit(
         if base.get("space") in city.spaces():
             base["space"] = city.spaces()[base["space"]]
         given = {**base, **parse_settings(settings or []), **({"space": space} if space else {})}
-        found = run(mechanisms.build(mechanism, given), deep=deep, runs=runs, city=city)
+        built = mechanisms.build(mechanism, given)
+        if deep:
+            _deep(built, city, json, runs, html)
+            return
+        found = run(built, runs=runs, city=city)
     if json is not None:
         write_json(json, found.to_json())
         json.chmod(0o644)  # nothing in it is private
@@ -56,6 +67,27 @@ def audit(
         raise typer.Exit(4)
     if not found.passed:
         typer.echo("A planted fault was not caught: draw more outputs with --runs, or audit a smaller epsilon.", err=True)
+
+
+def _deep(built: Any, city: Any, kept: Path | None, runs: int | None, html: Path | None) -> None:
+    """Run the deep form, and print what was found when it ends or is interrupted."""
+    from murmurate.errors import ParameterError
+    from murmurate.judging.audit_deep import deep_audit, rows_of
+
+    if runs is not None or html is not None:
+        raise ParameterError("--deep sets its own --runs and writes --json only.")
+    found: list[Any] = []
+    ended = "All audits are done."
+    try:
+        found.extend(deep_audit(built, kept=kept, city=city))
+    except KeyboardInterrupt:
+        ended = "Interrupted. " + (f"The same command goes on from {kept}." if kept else "With --json FILE it could go on.")
+    table(("unit", "epsilon", "releases", "meter", "black box", "faults missed"), rows_of(found))
+    typer.echo(f"{len(found):,} audits. {ended}")
+    broken = [one for one in found if any(score["value"] > score["high"] for score in one["scores"])]
+    if broken:
+        typer.echo("The promise does not hold: a value lies above its claim.", err=True)
+        raise typer.Exit(4)
 
 
 @takes(read=read_options)

@@ -82,6 +82,16 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
         "Membership: was somebody in the data",
         "Somebody who knows a person's trips and the mechanism tells members from others",
     ),
+    (
+        r"membership\.auc_of_(\d+)_releases",
+        "Membership by {0} releases of the same people",
+        "Somebody who has {0} releases of the same people tells members from others",
+    ),
+    (
+        r"reconstruct\.lone_pairs",
+        "Pairs of zones of one person that are listed",
+        "A pair of zones that one person alone travelled is listed",
+    ),
     (r"membership\.best_statistic_auc", "Membership by the best single statistic", ""),
     (r"copying\.copies", "Released trips that follow an original throughout", "A released trip is the copy of an original"),
     (

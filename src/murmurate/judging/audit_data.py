@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,10 @@ PEOPLE, DAYS, SEED, INTERVAL_S = 120, 4, 3, 60
 units enough for demo settings per person and day."""
 CROWDED = 1000
 """Trips of the canary that has far more than a unit may add."""
+COMPANY = 100
+"""People who do what the canary does where tables hide small counts. Set by hand: above the thresholds of demo settings."""
+RETURNS = 20
+"""Legs of the canary that goes between two places again and again: twice what most mechanisms read of a day."""
 WALK_LINKS = 15
 """Links of a made-up drive on a road network that is given."""
 CANARY = "canary"
@@ -84,12 +88,55 @@ def canaries(private: Trips) -> Mapping[str, pl.DataFrame]:
         "a lone trip": _renamed(one),
         f"{CROWDED:,} trips of one person": _renamed(one, copies=CROWDED),
         "all trips of a person": _renamed(first),
+        "a trip as long as all trips of a person": _renamed(_joined(first)),
+        "a way there and back, again and again": _renamed(_there_and_back(one, private.time_zone)),
         "a trip out of the box": _renamed(one, lat=pl.col("lat") + (5.0 if one["lat"].max() < 80 else -5.0)),  # type: ignore[operator]
         "a duplicated trip": _renamed(one, copies=2),
         "a trip of 1900": _renamed(one, stamp=datetime(1900, 1, 1, tzinfo=UTC)),
         "a trip of 2200": _renamed(one, stamp=datetime(2200, 1, 1, tzinfo=UTC)),
         "a trip over midnight": _renamed(one, stamp=datetime(2024, 1, 8, 23, 55, tzinfo=UTC)),
     }
+
+
+def more_canaries(private: Trips, n: int) -> Mapping[str, pl.DataFrame]:
+    """Return `n` more people: each has the trips of somebody, a random number of times, at another time of another day."""
+    generator = np.random.default_rng([SEED, n])
+    table, people = private.table, private.table["uid"].unique(maintain_order=True)
+    found = {}
+    for k in range(n):
+        theirs = table.filter(pl.col("uid") == people[int(generator.integers(len(people)))])
+        copies, minutes = int(generator.integers(1, 8)), int(generator.integers(1_440 * DAYS))
+        start = datetime(2024, 1, 8 + minutes // 1_440, minutes % 1_440 // 60, minutes % 60, tzinfo=UTC)
+        theirs = _joined(theirs) if k % 3 == 0 else theirs
+        found[f"random person {k + 1}"] = _renamed(theirs, stamp=start, copies=copies)
+    return found
+
+
+def company(canary: pl.DataFrame) -> pl.DataFrame:
+    """Return people who do what the canary does, so that counts it adds to pass every threshold."""
+    return pl.concat([
+        canary.with_columns(uid=pl.lit(f"{CANARY} {k}"), tid=pl.col("tid") + 10**10 * (k + 1)) for k in range(COMPANY)
+    ])  # fmt: skip
+
+
+def _there_and_back(trip: pl.DataFrame, time_zone: str) -> pl.DataFrame:
+    """Return a whole day between the ends of a trip, forth and back all the time, with a point every ten minutes."""
+    ends = trip.sort("datetime")[[0, -1]]
+    minutes = np.arange(0, 1_440, 10)
+    start = ends["datetime"].dt.convert_time_zone(time_zone)[0].replace(hour=0, minute=0, second=0, microsecond=0)
+    when = pl.Series([start.astimezone(UTC) + timedelta(minutes=int(k)) for k in minutes])
+    return ends[(minutes * RETURNS // 1_440 % 2).astype(np.int64)].with_columns(datetime=when.cast(ends["datetime"].dtype))
+
+
+def _joined(table: pl.DataFrame) -> pl.DataFrame:
+    """Return somebody's trips as one trip, each beginning a minute after the one before has ended."""
+    legs = table.sort("tid", "datetime").group_by("tid", maintain_order=True)
+    parts, clock = [], table["datetime"].min()
+    for _, leg in legs:
+        moved = leg.with_columns(pl.col("datetime") + (clock - leg["datetime"].min()), tid=pl.lit(table["tid"][0], pl.Int64))  # type: ignore[operator]
+        clock = moved["datetime"].max() + timedelta(minutes=1)  # type: ignore[operator]
+        parts.append(moved)
+    return pl.concat(parts)
 
 
 def of_one_unit(canary: pl.DataFrame, unit: UnitName, time_zone: str) -> pl.DataFrame:

@@ -58,15 +58,41 @@ def audit_local(mechanism: Any, runs: int, rng: Rng) -> dict[str, Any]:
             )
         return tuple(scores)
 
+    def of_two(moved: Callable[[Trips, Rng], Trips]) -> Score:
+        """Two people at one place, or a radius apart: whoever shares noise with another gives the distance away."""
+
+        def outputs(side: int, n: int, rng: Rng) -> Floats:
+            both = copies(_point(*places[0]), 2 * n).table.with_columns(
+                lat=pl.Series(np.tile([places[0][0], places[side][0]], n)), lng=pl.Series(np.tile([east, places[side][1]], n))
+            )
+            lat = moved(Trips(both), rng).lat.reshape(n, 2)
+            return np.asarray(np.round((lat[:, 1] - lat[:, 0]) * 111_195.0))
+
+        found = lower_bound(outputs, n=runs, rng=rng)
+        note = f"{found.note} Two people, at one place or {mechanism.radius_m:g} m apart."
+        value = found.value / mechanism.radius_m
+        return replace(found, name="audit.black_box.two_people", value=value, low=None, high=claim, unit="1/m", note=note)
+
+    def all_of(moved: Callable[[Trips, Rng], Trips]) -> tuple[Score, ...]:
+        return (*made(moved), of_two(moved))
+
     def caught(moved: Callable[[Trips, Rng], Trips]) -> str:
-        return "black box" if any(score.value > claim for score in made(moved)) else ""
+        return "black box" if any(score.value > claim for score in all_of(moved)) else ""
+
+    def shared(trips: Trips, rng: Rng) -> Trips:
+        """Move every two people by the noise of the first."""
+        released = one.apply(trips, rng)
+        first = np.repeat(np.arange(0, trips.n_points, 2), 2)[: trips.n_points]
+        move = [(new[first] - old[first]) for new, old in ((released.lat, trips.lat), (released.lng, trips.lng))]
+        return Trips(trips.table.with_columns(lat=pl.Series(trips.lat + move[0]), lng=pl.Series(trips.lng + move[1])))
 
     faults = (
         Twin("no noise", caught(lambda trips, _rng: trips)),
         Twin("half noise", caught(replace(one, epsilon=2 * one.epsilon).apply)),
+        Twin("noise shared by people", caught(shared)),
         Twin("fork after draw", "sampler" if fork_repeats(twins.CopiedBlock()) else ""),
     )
-    return {"scores": made(one.apply), "twins": faults}
+    return {"scores": all_of(one.apply), "twins": faults}
 
 
 def _point(lat: float, lng: float) -> Trips:
@@ -89,5 +115,8 @@ def audit_groups(mechanism: Any, private: Trips, rng: Rng) -> dict[str, Any]:
         released = mechanism.apply(private, rng)
     except MurmurateError as error:
         return {"scores": (), "twins": (), "note": f"The made-up people cannot be released with these settings: {error}"}
-    loner = Twin("a group of one", "groups" if smallest(private).value > 0 else "", "originals are released as they are")
-    return {"scores": (smallest(released),), "twins": (loner,)}
+    faults = [Twin("a group of one", "groups" if smallest(private).value > 0 else "", "originals are released as they are")]
+    if mechanism.k > 2:
+        fewer = smallest(replace(mechanism, k=mechanism.k - 1).apply(private, rng))
+        faults.append(Twin("groups of one person fewer", "groups" if fewer.value > 0 else ""))
+    return {"scores": (smallest(released),), "twins": tuple(faults)}

@@ -21,6 +21,7 @@ from murmurate.core.guarantee import DP, GeoInd, Guarantee, NoGuarantee, to_json
 from murmurate.core.ledger import Ledger
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
+from murmurate.judging.attack_words import attack_label
 from murmurate.judging.checking import verify
 from murmurate.judging.review import attack
 from murmurate.judging.scoring import Evaluation
@@ -29,9 +30,9 @@ from murmurate.releases.folder import Release, open_release
 from murmurate.releases.manifest import FILE, Manifest, hash_file
 
 EUROPEAN = {
-    "Singling out": ("singling_out.success",),
+    "Singling out": ("singling_out.success", "copying.copies", "reconstruct.lone_pairs", "reconstruct.trips.count_one"),
     "Linkability": ("linkability.success", "reidentify.timed.top1_k4", "reidentify.places.top1_k4"),
-    "Inference": ("inference.destination", "membership.auc"),
+    "Inference": ("inference.destination", "inference.home", "inference.work", "membership.auc"),
 }
 """The three tests of Opinion 05/2014 of the Article 29 Working Party, and the scores that measure each."""
 NOT_PROTECTED = (
@@ -183,52 +184,71 @@ def _assessment(manifest: Manifest) -> list[dict[str, str]]:
     return [{"heading": heading, "text": text} for heading, text in texts.items()]
 
 
+FILL_IN = "to be filled in by the publisher"
+"""Stands in the registry record where only the publisher knows."""
+PRODUCTS = {"trips": "Synthetic data", "days": "Synthetic data", "model": "Machine learning model"}
+"""Types of data products in the words of the registry, by kind of release; other kinds are summary statistics."""
+
+
 def _deployment(manifest: Manifest) -> dict[str, Any]:
-    """Return a record in the form of OpenDP's deployments registry; what a release cannot know is left to fill in."""
-    promise = manifest.guarantee
-    flavour = {
-        DP: "approximate DP" if isinstance(promise, DP) and promise.delta else "pure DP",
-        GeoInd: "geo-indistinguishability",
-    }
-    parameters: dict[str, Any] = {}
+    """Return a record in the form of OpenDP's deployments registry, schema of 2026; what a release cannot know is left open.
+
+    Tier 3 is the highest: it also tells the data domain, what is not protected, adjacency, accounting and implementation.
+    """
+    promise, kind = manifest.guarantee, kind_of(manifest).name
+    parameters: dict[str, float] = {}
+    variant = "Custom"
     if isinstance(promise, DP):
-        parameters = {"epsilon": promise.epsilon, "delta": promise.delta}
+        variant = "Approximate DP" if promise.delta else "Pure DP"
+        parameters = {"epsilon": promise.epsilon, **({"delta": promise.delta} if promise.delta else {})}
     elif isinstance(promise, GeoInd):
-        parameters = {"epsilon_per_metre": promise.epsilon_per_m}
+        parameters = {"epsilon": promise.epsilon_per_m}
+    moved = isinstance(promise, GeoInd)
+    settings = ", ".join(f"{name} = {value}" for name, value in manifest.parameters.items() if value is not None)
     return {
-        "status": "draft",
-        "tier": 1 if isinstance(promise, (DP, GeoInd)) else 3,
+        "url_slug": f"{manifest.mechanism.replace('_', '-')}-{manifest.release_id}",
+        "status": "Draft",
+        "tier": 3 if isinstance(promise, (DP, GeoInd)) else 1,
         "deployment": {
-            "name": f"{manifest.mechanism} {manifest.release_id}",
-            "data_curator": "to be filled in by the publisher",
-            "intended_use": "to be filled in by the publisher",
-            "data_product_type": kind_of(manifest).name,
-            "data_product_region": "to be filled in by the publisher",
-            "description": promise.words(),
-            "publication_date": manifest.created[:10],
-        },
-        "dp_flavor": {"name": next((word for kind, word in flavour.items() if isinstance(promise, kind)), "none")},
-        "privacy_loss": {
-            "privacy_unit": promise.unit.name,
-            "privacy_unit_description": promise.unit.words(),
-            "privacy_parameters": parameters,
-        },
-        "model": {
-            "model_name": "central",
-            "actors": ["publisher: holds the data and adds the noise", "reader: sees the release"],
-            "is_dynamic": False,
-            "is_interactive": False,
-        },
-        "accounting": {
-            "post_processing": "models, trips and maps are made from noisy answers and public parameters alone",
-            "composition": "one ledger per population; charges compose by an accountant before data are read",
-        },
-        "implementation": {
-            "software": f"murmurate {manifest.murmurate}",
-            "pre_processing_eda_hyperparameter_tuning": "; ".join(manifest.declared) or "none charged or declared",
-            "mechanisms": manifest.mechanism,
-            "parameters": {name: str(value) for name, value in manifest.parameters.items()},
-            "justification": " ".join(manifest.statement),
+            "basic": {
+                "name": f"{manifest.mechanism} {manifest.release_id}",
+                "data_curators": [FILL_IN],
+                "intended_use": FILL_IN,
+                "data_product_type": "Dataset" if moved else PRODUCTS.get(kind, "Summary statistics"),
+                "data_product_region": FILL_IN,
+                "description": " ".join(manifest.statement) or promise.words(),
+                "publication_date": manifest.created[:10],
+            },
+            "dp_variant": {
+                "variant_name": variant,
+                "data_domain": "Traces of people: points with person, trip, time and place, or places or links in order.",
+                "unprotected_quantities": "; ".join(manifest.declared) or "None: all parameters are public choices.",
+            },
+            "privacy_loss": {
+                "privacy_unit": promise.unit.name.replace("_", "-"),
+                "privacy_unit_details": f"Adjacent data differ in {promise.unit.words()} "
+                + ("(moved by some metres)." if moved else "(added or removed)."),
+                "privacy_parameters": parameters,
+                "privacy_parameters_details": promise.words(),
+            },
+            "deployment_model": {
+                "model_name": "Central",
+                "actors": "The publisher holds the private file, adds the noise and is trusted. Readers are not.",
+                "release_type": "One release",
+                "release_type_details": "Further releases about the same people are charged to the same ledger.",
+                "data_source_type": "Static",
+                "access_type": "Non-interactive",
+            },
+            "accounting": {
+                "post_processing": "Models, trips and maps are made from noisy counts and public parameters alone.",
+                "composition": "One ledger per population. Charges are composed by an accountant before data are read.",
+            },
+            "implementation": {
+                "preprocessing_and_hyperparameter_tuning": "; ".join(manifest.declared) or "None was declared.",
+                "mechanisms": f"{manifest.mechanism} of murmurate {manifest.murmurate} ({settings}). {' '.join(SIDE_CHANNELS)}",
+                "justification": "; ".join(manifest.rests_on) or "The guarantee follows from the parameters alone.",
+            },
+            "administrative": {"registry_authors": [FILL_IN]},
         },
     }
 
@@ -291,9 +311,12 @@ def _budget(manifest: Manifest, ledger: Ledger) -> dict[str, Any]:
         "budget": {
             "ledger": ledger.url,
             "population": debit.population,
-            "charged": debit.at,
-            "spent": [f"{one.spent} in {one.n_charges:,} charges; {one.ceiling}" for one in ledger.spent(debit.population)],
-            "limits": [str(one) for one in ledger.limits(debit.population)],
+            "charged": debit.at[:19],
+            "spent": [
+                f"{one.spent} in {one.n_charges:,} charge{'' if one.n_charges == 1 else 's'}; {one.ceiling}"
+                for one in ledger.spent(debit.population)
+            ],
+            "limits": [f"{one.amount}, set by {one.who} {one.at[:19]}" for one in ledger.limits(debit.population)],
         },
         "history": [
             {"at": entry.at, "who": entry.who, "kind": entry.what} for entry in ledger.history(debit.population)
@@ -305,7 +328,10 @@ def _european(scores: Sequence[Score]) -> list[dict[str, Any]]:
     """Return the three European tests, each with the scores that measure it."""
     by_name = {score.name: score for score in scores}
     return [
-        {"test": test, "scores": [by_name[name].to_json() for name in names if name in by_name]}
+        {
+            "test": test,
+            "scores": [{**by_name[name].to_json(), "label": attack_label(name)} for name in names if name in by_name],
+        }
         for test, names in EUROPEAN.items()
     ]
 

@@ -65,7 +65,7 @@ class Review:
         return run_attacks(self.release.kind, self.released, self.original, **given)
 
     def _mechanism_again(self) -> dict[str, Any]:
-        """Return how to release other people by the same mechanism, where it makes synthetic trips and can be built here."""
+        """Return how to release other people by the same mechanism, where it releases no moved trips and can be built here."""
         manifest = self.release.manifest
         by_person = manifest.guarantee.unit.name != "trip"
         try:
@@ -73,14 +73,13 @@ class Review:
             mechanism = build(manifest.mechanism, {**manifest.parameters, **given})
         except MurmurateError:
             return {"by_person": by_person}
-        if mechanism.paired or not self.release.kind.identifiers:
+        if mechanism.paired:
             return {"by_person": by_person}
 
-        def again(members: Trips, n: int, run: int) -> Trips:
+        def again(members: Trips, n: int, run: int) -> Any:
             rng = seeded(run) if manifest.seeded else secure()  # a seeded release, of a demo or test, is judged alike each time
             made = fitted(mechanism, members, rng) if is_measured(mechanism) else mechanism.apply(members, rng)
-            trips: Trips = made if isinstance(made, Trips) else made.sample(n, rng)
-            return trips
+            return made.sample(n, rng) if hasattr(made, "sample") else made
 
         return {"again": again, "by_person": by_person}
 

@@ -42,6 +42,7 @@ HIDDEN = {"trip": "Single trips", "user_day": "Single days of a person", "user":
 """What a promise hides on purpose, by its unit; a promise for trips does not hide people."""
 QUICK_ATTACKS = (
     "average", "reidentify", "reconstruct", "localise", "copying", "singling_out", "linkability", "inference",
+    "count_singling_out", "count_inference", "lone_pairs",
 )  # fmt: skip
 """Attacks that take seconds, which a verdict runs where nobody ran others."""
 RULES = (

@@ -21,7 +21,6 @@ class Flows(Kind):
 
     name = "flows"
     figures = ("zone_flows",)
-    no_attack = "it holds noisy counts alone; the exact meter and the audit of its mechanism bound what they reveal."
     headline: ClassVar[Mapping[str, str]] = {
         "zone_totals.relative_error_median": "Error of busy zones, hour by hour",
         "zone_pairs.relative_error_median": "Error of busy pairs of zones",

@@ -71,8 +71,14 @@ LEAST_KEPT = 1e-4
 FITTED_ON = 6000
 """Days drawn from the chain to fit the tilt."""
 
-NEWTON_STEPS = 12
+NEWTON_STEPS = 30
 """Most steps of Newton's method when the tilt is fitted; it usually needs fewer."""
+
+HALVINGS = 12
+"""How often a step of Newton's method is halved before the tilt counts as fitted. Set by hand: 1 / 4096 of a step."""
+
+MOST_CHANGE = 2.0
+"""Largest factor by which one round corrects departures, so that a poor estimate of one round cannot run away."""
 
 STEEPEST_TILT = 0.999
 """Candidates with a weight beyond this quantile count as if they had it, which bounds the time sampling takes."""
@@ -164,9 +170,11 @@ def fit_rhythm(noisy: Answers, *, steps: int, generator: np.random.Generator) ->
         tilted, made_moves, made_places = _tilted(chain, noisy, people=people, generator=generator)
         chain = replace(chain, tilt=tilted.tilt)  # the next round begins where this one ended
         # more or fewer departures, and more or fewer of them to places not yet seen that day
-        chain = replace(chain, hazard=np.clip(chain.hazard * moves / made_moves, LEAST_HAZARD, MOST_HAZARD))
+        factor = np.clip(moves / max(made_moves, 1e-9), 1 / MOST_CHANGE, MOST_CHANGE)
+        chain = replace(chain, hazard=np.clip(chain.hazard * factor, LEAST_HAZARD, MOST_HAZARD))
         new = chain.heading.copy()
-        new[:, OTHER] *= ((places - 1) / moves) / ((made_places - 1) / made_moves)
+        made_new = max((made_places - 1) / max(made_moves, 1e-9), 1e-9)
+        new[:, OTHER] *= np.clip(((places - 1) / moves) / made_new, 1 / MOST_CHANGE, MOST_CHANGE)
         chain = replace(chain, heading=new / new.sum(axis=1, keepdims=True))
     return tilted
 
@@ -186,15 +194,25 @@ def _tilted(chain: Rhythm, noisy: Answers, *, people: float, generator: np.rando
     wanted = noisy["traits"].noisy * len(TRAITS) / people
     variance = PRIOR_DAYS * 2 * (laplace_scale(noisy["traits"]) * len(TRAITS) / people) ** 2 + 1e-4
     tilt = chain.tilt
+
+    def loss(tilt: Floats) -> float:
+        log_weight = tilt[traits].sum(axis=1)
+        return float(np.logaddexp.reduce(log_weight) - wanted @ tilt + variance / 2 * (tilt @ tilt))
+
     for _ in range(NEWTON_STEPS):
         log_weight = tilt[traits].sum(axis=1)
         weight = np.exp(log_weight - log_weight.max())
         mean, together = _moments(traits, weight / weight.sum(), size)
         curvature = together - np.outer(mean, mean)
         step = np.linalg.solve(curvature + (variance + 1e-6) * np.eye(size), mean - wanted + variance * tilt)
-        tilt = tilt - np.clip(step, -1.0, 1.0)
         if np.abs(step).max() < 1e-3:
             break
+        # a full step may overshoot for ever where hardly any candidate has a wanted trait; the loss is convex, so halves help
+        before = loss(tilt)
+        length = next((0.5**k for k in range(HALVINGS) if loss(tilt - 0.5**k * step) < before), 0.0)
+        if not length:
+            break
+        tilt = tilt - length * step
     log_weight = tilt[traits].sum(axis=1)
     ceiling = float(np.quantile(log_weight, STEEPEST_TILT))
     weight = np.exp(np.minimum(log_weight, ceiling) - ceiling)
