@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import polars as pl
 import pytest
+from shapely import LineString, Point
 
-from murmurate.attacks.reidentify import reidentify
+from murmurate.attacks.reidentify import _nearest_to_line, reidentify
 from murmurate.attacks.tracks import rate_interval
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
@@ -122,3 +123,16 @@ def test_the_interval_of_a_rate():
     assert (low, high) == pytest.approx((0.0215, 0.1118), abs=1e-3)
     assert rate_interval(0, 10)[0] == 0.0
     assert rate_interval(10, 10)[1] == 1.0
+
+
+def test_distance_to_a_long_line_is_that_to_its_nearest_segment():
+    rng = np.random.default_rng(3)
+    for n in (1, 2, 17, 40):
+        line = np.cumsum(rng.normal(0, 50, (n, 2)), axis=0)
+        line[n // 2 :] = line[n // 2]  # segments without length
+        points = rng.normal(0, 300, (30, 2))
+        tracks = (line[:, 0].copy(), line[:, 1].copy(), np.array([0, n]))
+        known = (points[:, 0].copy(), points[:, 1].copy(), np.array([0, 30]))
+        found = _nearest_to_line(tracks, np.array([0]), known, np.arange(30)[:, None])[0, :, 0]
+        path = LineString(line) if n > 1 else Point(line[0])
+        np.testing.assert_allclose(found, [path.distance(Point(point)) for point in points], atol=1e-9)

@@ -8,7 +8,7 @@ import pytest
 from diagonal_city import GRID, city
 from murmurate import engine, noise
 from murmurate.asking.rounds import Asking, facts_of, fitted
-from murmurate.asking.samples import samples
+from murmurate.asking.samples import Samples
 from murmurate.mechanisms.flock import Flock
 
 ASKED = Flock(epsilon=5.0, space=GRID)
@@ -39,9 +39,9 @@ def test_trips_are_drawn_in_parts_of_their_own_streams(workers, monkeypatch):
     model = fitted(ASKED, city(120), noise.seeded(3))
     object.__setattr__(model, "sample_trips", 40)
     with engine.engine(workers) as running:
-        drawn = list(samples(model, 100, noise.seeded(5), running))
+        drawn = list(Samples(model, 100, noise.seeded(5), running))
     assert [part.n_trips for part in drawn] == [40, 40, 20]
     names = np.concatenate([part.trip_ids.to_numpy() for part in drawn])
     assert sorted(names.tolist()) == list(range(100))
     first = drawn[0].lat.tolist()
-    assert first == next(iter(samples(model, 100, noise.seeded(5), engine.Serial()))).lat.tolist()
+    assert first == next(iter(Samples(model, 100, noise.seeded(5), engine.Serial()))).lat.tolist()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
 from murmurate.errors import InputError
 from murmurate.metrics.networks import compare_networks, ends_moved, single_ends
+from murmurate.spaces import drives as drives_module
 from murmurate.spaces.drives import drives_of
 from murmurate.spaces.flows import LinkFlows
+from murmurate.spaces.road import match
 from road_town import grid_town
 from town_traffic import traffic
 
@@ -101,3 +105,15 @@ def test_an_empty_release_is_scored(original):
     empty = LinkFlows(network=TOWN, table=original.table.head(0))
     found = named(compare_networks(empty, original))
     assert found["network_length.lost"] == 1.0 and found["network_links.correlation"] == 0.0
+
+
+def test_drives_stay_with_their_trips_and_network(monkeypatch):
+    trips, matched = traffic(TOWN), []
+    monkeypatch.setattr(drives_module, "match", lambda *given: matched.append(given) or match(*given))
+    first = drives_of(trips, TOWN)
+    again = drives_of(trips, replace(TOWN))
+    assert len(matched) == 1 and again.link is first.link
+    slower = replace(TOWN, speed_kmh=TOWN.speed_kmh / 2)
+    assert drives_of(trips, slower).network is slower and len(matched) == 2
+    drives_of(traffic(TOWN), slower)
+    assert len(matched) == 3

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import secrets
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ from numpy.typing import NDArray
 
 from murmurate.core import progress
 from murmurate.core.mechanism import Model
+from murmurate.core.pseudonyms import write_drawn
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
 from murmurate.engine import Engine
@@ -22,22 +27,135 @@ from murmurate.engine.shared import opened
 from murmurate.noise import Randomness
 
 SAMPLE_TRIPS = 50_000
-"""Trips of a part, where a model does not say otherwise: what is made on the way to them stays below about 200 MB."""
+"""Trips drawn at once, where a model does not say otherwise: what is made on the way to them stays below about 200 MB."""
+
+ONE_FILE_TRIPS = 1_000_000
+"""Up to this many trips are written to one file by one process; more go to a folder of files, each written by a worker. Set by
+hand: one process writes a million trips in about two seconds."""
+
+MAX_FILES = 1_000
+"""Most files in a folder of trips. More trips make larger files: those who open a folder look into each of them."""
+
+UNFINISHED = ".unfinished"
+"""Folder within a folder of trips in which workers write; a file leaves it when it is whole."""
 
 
-def samples(model: Model, n: int, rng: Randomness, engine: Engine) -> Iterator[Trips]:
-    """Yield `n` synthetic trips in parts, each from a stream of its own; the same trips for any number of processes."""
-    at_once = int(getattr(model, "sample_trips", SAMPLE_TRIPS))
-    firsts = range(0, n, at_once)
-    shared = engine.share(model) if len(firsts) > 1 else model
-    # all keys at once: whoever writes the parts draws from the same stream, sooner or later after each part
-    keys = rng.words(4 * len(firsts)).reshape(-1, 4)
-    items = (
-        (shared, first, min(at_once, n - first), key.tobytes(), engine.place(f"sample-{first}"))
-        for first, key in zip(firsts, keys, strict=True)
-    )
-    for drawn in progress.track(engine.map(_sample_part, items), "drawing trips", len(firsts)):
-        yield drawn if isinstance(drawn, Trips) else drawn.take()
+@dataclass(frozen=True)
+class Samples:
+    """Synthetic trips that are drawn when somebody goes over them; the same for any engine and number of workers."""
+
+    model: Model
+    n: int
+    rng: Randomness
+    engine: Engine
+
+    def __iter__(self) -> Iterator[Trips]:
+        """Yield the trips in parts, each from a stream of its own."""
+        firsts = range(0, self.n, self._at_once)
+        shared = self.engine.share(self.model) if len(firsts) > 1 else self.model
+        # all keys at once: whoever writes the parts draws from the same stream, sooner or later after each part
+        keys = self.rng.words(4 * len(firsts)).reshape(-1, 4)
+        items = (
+            (shared, first, min(self._at_once, self.n - first), key.tobytes(), self.engine.place(f"sample-{first}"))
+            for first, key in zip(firsts, keys, strict=True)
+        )
+        for drawn in progress.track(self.engine.map(_sample_part, items), "drawing trips", len(firsts)):
+            yield drawn if isinstance(drawn, Trips) else drawn.take()
+
+    def write_to(self, path: Path, *, emits: Sequence[str], keep_ids: bool = False) -> dict[str, str]:
+        """Write the trips: to one file or, above `ONE_FILE_TRIPS`, to a folder of that name with files part-00000.parquet, ...
+
+        Returns the SHA-256 of each file in the folder, by its name; nothing where there is one file. Each file is written and
+        hashed by the worker that drew its trips. Which trips a file holds depends on `n` alone, and its bytes on the stream.
+        """
+        if self.n <= ONE_FILE_TRIPS:
+            write_drawn(((part, self.rng) for part in self), path, emits=emits, keep_ids=keep_ids)
+            return {}
+        (path / UNFINISHED).mkdir(parents=True)
+        firsts = range(0, self.n, self._at_once)
+        keys = self.rng.words(8 * len(firsts)).reshape(-1, 8)
+        batches = [
+            _Batch(first, min(self._at_once, self.n - first), key.tobytes()) for first, key in zip(firsts, keys, strict=True)
+        ]
+        each = -(-len(batches) // MAX_FILES)
+        shared = self.engine.share(self.model)
+        items = [
+            _File(
+                shared, tuple(batches[k * each : (k + 1) * each]), path / name, self.engine.place(name), tuple(emits), keep_ids
+            )
+            for k, name in enumerate(f"part-{k:05d}.parquet" for k in range(-(-len(batches) // each)))
+        ]
+        hashes: dict[str, str] = {}
+        with ThreadPoolExecutor(1) as settling:  # files reach the disk while workers draw the next ones
+            for one, (digest, elsewhere) in zip(
+                items, progress.track(self.engine.map(_write_file, items), "drawing trips", len(items)), strict=True
+            ):
+                if elsewhere is not None:
+                    shutil.move(elsewhere, one.path)
+                hashes[one.path.name] = digest
+                settling.submit(_settle, one.path)
+        shutil.rmtree(path / UNFINISHED)
+        return hashes
+
+    @property
+    def _at_once(self) -> int:
+        return int(getattr(self.model, "sample_trips", SAMPLE_TRIPS))
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Trips that are drawn at once."""
+
+    first: int
+    size: int
+    keys: bytes
+    """Of the stream that draws the trips, and of the one that names them."""
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of a folder of trips, for the worker that writes it."""
+
+    model: Any
+    batches: tuple[_Batch, ...]
+    path: Path
+    place: Path | None
+    """Where to write it instead where the worker cannot open the folder of the release."""
+    emits: tuple[str, ...]
+    keep_ids: bool
+
+
+def _write_file(one: _File) -> tuple[str, Path | None]:
+    """Draw, write and hash one file; return its hash, and where it lies if not in the folder of the release."""
+    model = opened(one.model)
+
+    def parts() -> Iterator[tuple[Trips, Randomness]]:
+        for batch in one.batches:
+            yield _sampled(model, batch.first, batch.size, batch.keys[:32]), Randomness(batch.keys[32:])
+
+    folder, place = one.path.parent / UNFINISHED, one.place
+    there = folder.is_dir() or place is None
+    half = (folder / one.path.name if place is None or there else place).with_suffix(f".{secrets.token_hex(4)}")
+    write_drawn(parts(), half, emits=one.emits, keep_ids=one.keep_ids)
+    with half.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if place is not None and not there:
+        return digest, half
+    half.replace(one.path)  # whole or not at all; a worker that does the same again writes the same bytes
+    return digest, None
+
+
+def _settle(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _sampled(model: Model, first: int, size: int, key: bytes) -> Trips:
+    drawn: Trips = model.sample(size, Randomness(key))  # no privacy claim rests on these draws
+    if first == 0:
+        return drawn
+    table = drawn.table.with_columns(pl.col("uid", "tid") + first)  # models number their trips from 0
+    return Trips._trusted(table, space=drawn.space, time_zone=drawn.time_zone, offsets=drawn.offsets)
 
 
 @dataclass(frozen=True)
@@ -63,13 +181,10 @@ class _Spilled:
 
 def _sample_part(item: tuple[Any, int, int, bytes, Path | None]) -> Trips | _Spilled:
     shared, first, size, key, place = item
-    drawn: Trips = opened(shared).sample(size, Randomness(key))  # no privacy claim rests on these draws
-    if place is not None:
-        half = place.with_name(f"{place.name}.{secrets.token_hex(4)}")  # two workers may be at one part
-        drawn.table.drop("uid", "tid").write_ipc(half, compression="uncompressed")
-        half.rename(place)
-        return _Spilled(place, first, np.diff(drawn.offsets).astype(np.int32), drawn.space, drawn.time_zone)
-    if first == 0:
-        return drawn
-    table = drawn.table.with_columns(pl.col("uid", "tid") + first)  # models number their trips from 0
-    return Trips._trusted(table, space=drawn.space, time_zone=drawn.time_zone)
+    if place is None:
+        return _sampled(opened(shared), first, size, key)
+    drawn = _sampled(opened(shared), 0, size, key)
+    half = place.with_name(f"{place.name}.{secrets.token_hex(4)}")  # two workers may be at one part
+    drawn.table.drop("uid", "tid").write_ipc(half, compression="uncompressed")
+    half.rename(place)
+    return _Spilled(place, first, np.diff(drawn.offsets).astype(np.int32), drawn.space, drawn.time_zone)

@@ -24,6 +24,8 @@ CANDIDATES = 5_000
 ASIDE_KMH = 30.0
 """Where a released trace is not under way at a known time, each second costs as far as the trace itself goes in one (noise
 makes it fast, and then time is the better evidence), and at least as far as this speed."""
+RUN = 16
+"""Segments of a trace that share a box: most runs lie farther from a known point than another one and are skipped whole."""
 
 
 def reidentify(
@@ -129,36 +131,44 @@ def _nearest_to_line(released: Tracks, target: Integers, original: Tracks, point
     x, y, offsets = released
     known_x, known_y, _ = original
     result = np.empty((len(target), points.shape[0], points.shape[1]))
-    run = np.zeros(len(x))  # metres along the trace up to each vertex
     for t in range(len(target)):
         first, last = offsets[target[t]], offsets[target[t] + 1]
-        run[first] = 0.0
-        for i in range(first + 1, last):
-            run[i] = run[i - 1] + np.hypot(x[i] - x[i - 1], y[i] - y[i - 1])
+        boxes = _boxes(x[first:last], y[first:last])
         for c in range(points.shape[0]):
             for k in range(points.shape[1]):
-                result[t, c, k] = _to_line(known_x[points[c, k]], known_y[points[c, k]], x, y, run, (first, last))
+                row = points[c, k]
+                result[t, c, k] = _to_line(known_x[row], known_y[row], x[first:last], y[first:last], boxes)
     return result
 
 
 @njit(cache=True, nogil=True)
-def _to_line(px: float, py: float, x: Floats, y: Floats, run: Floats, span: tuple[int, int]) -> float:  # noqa: PLR0917
-    """Return metres from a point to a polyline. A vertex at distance d rules out all of the line within d - best metres of it,
-    so most of a line that lies far away is stepped over.
-    """
-    at, last = span
-    best = np.hypot(px - x[at], py - y[at])
-    while at < last - 1:
-        ex, ey = x[at + 1] - x[at], y[at + 1] - y[at]
-        square = ex * ex + ey * ey
-        if square > 0:
-            along = min(1.0, max(0.0, ((px - x[at]) * ex + (py - y[at]) * ey) / square))
-            best = min(best, np.hypot(px - x[at] - along * ex, py - y[at] - along * ey))
-        at += 1
-        reach = run[at] + np.hypot(px - x[at], py - y[at]) - best
-        while at < last - 1 and run[at + 1] <= reach:
-            at += 1
-    return best
+def _boxes(x: Floats, y: Floats) -> Floats:
+    """Return [run, 4]: least and greatest x and y of each run of `RUN` segments of a polyline."""
+    boxes = np.empty((max(1, (len(x) + RUN - 2) // RUN), 4))
+    for b in range(len(boxes)):
+        some_x, some_y = x[b * RUN : (b + 1) * RUN + 1], y[b * RUN : (b + 1) * RUN + 1]
+        boxes[b] = some_x.min(), some_x.max(), some_y.min(), some_y.max()
+    return boxes
+
+
+@njit(cache=True, nogil=True)
+def _to_line(px: float, py: float, x: Floats, y: Floats, boxes: Floats) -> float:
+    """Return metres from a point to a polyline; runs of segments whose box is farther away than the best so far are skipped."""
+    best = np.inf  # squared
+    for b in range(len(boxes)):
+        best = min(best, (px - x[b * RUN]) ** 2 + (py - y[b * RUN]) ** 2)
+    for b in range(len(boxes)):
+        dx = max(0.0, boxes[b, 0] - px, px - boxes[b, 1])
+        dy = max(0.0, boxes[b, 2] - py, py - boxes[b, 3])
+        if dx * dx + dy * dy >= best:
+            continue
+        for at in range(b * RUN, min((b + 1) * RUN, len(x) - 1)):
+            ax, ay, ex, ey = px - x[at], py - y[at], x[at + 1] - x[at], y[at + 1] - y[at]
+            square = ex * ex + ey * ey
+            if square > 0:
+                along = min(1.0, max(0.0, (ax * ex + ay * ey) / square))
+                best = min(best, (ax - along * ex) ** 2 + (ay - along * ey) ** 2)
+    return np.sqrt(best)
 
 
 @njit(cache=True, nogil=True)

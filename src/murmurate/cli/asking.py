@@ -73,6 +73,8 @@ def is_nearly_empty(made: Release, n_points: int) -> bool:
     """Return whether a release of trips or links holds nothing, or hardly anything of what was read."""
     import pyarrow.parquet as pq
 
-    tables = [path for path in (made.folder / "data.parquet", made.folder / "links.parquet") if path.is_file()]
-    rows = sum(pq.read_metadata(path).num_rows for path in tables)
+    from murmurate.core.expansion import table_files
+
+    tables = [path for path in (made.folder / "data.parquet", made.folder / "links.parquet") if path.exists()]
+    rows = sum(pq.read_metadata(file).num_rows for path in tables for file in table_files(path))
     return bool(tables) and rows < min(NEARLY_EMPTY, n_points / 10)

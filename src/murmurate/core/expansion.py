@@ -108,15 +108,25 @@ def _longest(path: Path, group: int, name: str) -> int:
     return int(longest or 0)
 
 
-def read_table(path: Path) -> pl.DataFrame:
-    """Read a Parquet file of a release; one that is damaged, or expands far beyond its size, is refused."""
+def table_files(path: Path) -> list[Path]:
+    """Return the files of a table: the path itself or, where it is a folder, its files in the order of their names."""
+    return sorted(path.iterdir()) if path.is_dir() else [path]
+
+
+def read_table(path: Path, *, without: Sequence[str] = ()) -> pl.DataFrame:
+    """Read a Parquet file or folder of a release, `without` some columns.
+
+    What is damaged, or expands far beyond its size, is refused.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            refuse_expansion(file, path)
-        return pl.read_parquet(path)
+        for part in table_files(path):
+            with pq.ParquetFile(part, pre_buffer=False) as file:
+                names = [name for name in file.schema_arrow.names if name not in without]
+                refuse_expansion(file, part, names)
+        return pl.read_parquet(table_files(path), columns=names)
     except (
         OSError, ValueError, KeyError, pl.exceptions.PolarsError, pa.ArrowException, pl.exceptions.PanicException
     ) as error:  # fmt: skip

@@ -8,7 +8,7 @@ person stand apart unless `link` says otherwise.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,15 +71,8 @@ def write_trips(
     keep_ids: bool = False,
     n_points: int | None = None,
     on_part: Any = None,
-    synthetic: bool = False,
 ) -> None:
-    """Write the trips to one Parquet file under pseudonyms; `on_part(Named)` is called with each part's names.
-
-    Synthetic trips are written part by part as they come: the order in which a model drew them reveals nothing.
-    """
-    if synthetic:
-        _write_as_drawn(parts, path, tuple(emits), rng, keep_ids=keep_ids)
-        return
+    """Write the trips to one Parquet file under pseudonyms; `on_part(Named)` is called with each part's names."""
     columns: list[str] | None = None
     with Shuffle(path.parent, n_points) as shuffle:
         for part in parts:
@@ -94,6 +87,29 @@ def write_trips(
                 on_part(_named(part, uids, tids))
             shuffle.add(part, columns, uids, tids)
         _write(shuffle, path, columns or [name for name in emits if name in ("lat", "lng")])
+
+
+def write_drawn(parts: Iterable[tuple[Trips, Rng]], path: Path, *, emits: Sequence[str], keep_ids: bool = False) -> None:
+    """Write synthetic trips to one Parquet file, a row group a part, under names drawn from the stream beside each part.
+
+    They are written as they come: the order in which a model drew them reveals nothing.
+    """
+    with ExitStack() as open_files:
+        writer: pq.ParquetWriter | None = None
+        columns: list[str] = []
+        for part, rng in parts:
+            if writer is None:
+                columns = [name for name in emits if name in part.columns]
+                writer = open_files.enter_context(_writer(path, columns))
+            if keep_ids:
+                first = part.offsets[:-1]
+                encoded = [_encoded_text(part.table[side].gather(first).cast(pl.String)) for side in ("uid", "tid")]
+            else:
+                encoded = [_encoded(rng.words(part.n_trips), letter) for letter in "ut"]
+            values = [part.time_us if name == "datetime" else part.table[name].to_numpy() for name in columns]
+            _write_group(writer, encoded, np.diff(part.offsets), values, columns)
+        if writer is None:
+            open_files.enter_context(_writer(path, [name for name in emits if name in ("lat", "lng")]))
 
 
 def link_word(text: str) -> Link:
@@ -141,25 +157,6 @@ def _write(shuffle: Shuffle, path: Path, columns: list[str]) -> None:
             else:
                 encoded = [_encoded(uids, "u"), _encoded(tids, "t")]
             _write_group(writer, encoded, sizes, [values[name] for name in columns], columns)
-
-
-def _write_as_drawn(parts: Iterable[Trips], path: Path, emits: tuple[str, ...], rng: Rng, *, keep_ids: bool) -> None:
-    with ExitStack() as open_files:
-        writer: pq.ParquetWriter | None = None
-        columns: list[str] = []
-        for part in parts:
-            if writer is None:
-                columns = [name for name in emits if name in part.columns]
-                writer = open_files.enter_context(_writer(path, columns))
-            if keep_ids:
-                first = part.offsets[:-1]
-                encoded = [_encoded_text(part.table[side].gather(first).cast(pl.String)) for side in ("uid", "tid")]
-            else:
-                encoded = [_encoded(rng.words(part.n_trips), letter) for letter in "ut"]
-            values = [part.time_us if name == "datetime" else part.table[name].to_numpy() for name in columns]
-            _write_group(writer, encoded, np.diff(part.offsets), values, columns)
-        if writer is None:
-            open_files.enter_context(_writer(path, [name for name in emits if name in ("lat", "lng")]))
 
 
 def _writer(path: Path, columns: list[str]) -> pq.ParquetWriter:

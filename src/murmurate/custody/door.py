@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 from murmurate import noise
 from murmurate.asking.rounds import is_measured
-from murmurate.asking.samples import samples
+from murmurate.asking.samples import Samples
 from murmurate.core.guarantee import DP, FINER, Guarantee, NoGuarantee, Unit
 from murmurate.core.ledger import Ledger
 from murmurate.core.mechanism import Learner, Mechanism, Payload
@@ -113,8 +113,11 @@ def release(
         payload = read_privately(
             mechanism, guarantee, private, rng, running, internal=internal, work_in=work_in, resumed=resumed
         )
+        hashes: dict[str, str] = {}
         if isinstance(payload, Payload):
             payload.write(temporary)
+        elif isinstance(payload, Samples):
+            hashes = payload.write_to(temporary / DATA, emits=mechanism.emits, keep_ids=keep_ids)
         else:
             pairing = PairingFile(internal) if mechanism.paired and keep_pairing and not keep_ids else None
             write_trips(
@@ -126,13 +129,12 @@ def release(
                 keep_ids=keep_ids,
                 n_points=payload.n_points if isinstance(payload, Trips) else private.n_points if mechanism.paired else None,
                 on_part=pairing,
-                synthetic=not isinstance(payload, Trips) and not mechanism.paired,
             )
             if pairing is not None:
                 pairing.close()
         kind = getattr(payload, "kind", "trips")
         noted = {"kind": kind, "seeded": rng.seeded, **facts, **made}
-        manifest = _sealed(temporary, mechanism, private, ledger, internal, formats=formats, **noted)
+        manifest = _sealed(temporary, mechanism, private, ledger, internal, formats=formats, hashes=hashes, **noted)
     written = _finished(ledger, folder, manifest, mechanism)
     internal.forget_unfinished()
     return written
@@ -224,8 +226,8 @@ def sample(
     rng = rng or noise.secure()
     with new_folder(folder) as temporary:
         with open_engine(engine or workers) as running:
-            parts = samples(mechanism.load(fitted.folder / MODEL), n_out, rng, running)
-            write_trips(parts, temporary / DATA, emits=mechanism.emits, rng=rng, synthetic=True)
+            drawn = Samples(mechanism.load(fitted.folder / MODEL), n_out, rng, running)
+            hashes = drawn.write_to(temporary / DATA, emits=mechanism.emits)
         manifest = seal(
             temporary,
             Manifest(
@@ -243,6 +245,7 @@ def sample(
                 model_of=fitted.manifest.release_id,
             ),
             getattr(mechanism, "space", None),
+            hashes,
         )
     return Release(folder, manifest, getattr(mechanism, "space", None))
 
@@ -328,6 +331,7 @@ def _sealed(
     internal: Internal,
     *,
     formats: Sequence[str] = (),
+    hashes: Mapping[str, str] | None = None,
     **facts: Any,
 ) -> Manifest:
     """Write other formats, the statement and the manifest of what a charged mechanism made."""
@@ -344,7 +348,7 @@ def _sealed(
     )
     space = getattr(mechanism, "space", None)
     write_beside(Release(temporary, manifest, space), formats)
-    return seal(temporary, manifest, space)
+    return seal(temporary, manifest, space, hashes)
 
 
 def _finished(ledger: Ledger, folder: Path, manifest: Manifest, mechanism: Mechanism) -> Release:

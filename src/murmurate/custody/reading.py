@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ from murmurate import engine, noise
 from murmurate.asking.bounding import bound, new_key
 from murmurate.asking.kept_answers import alone, load_answers, save_answers
 from murmurate.asking.rounds import Asking, fitted, is_measured, whole_people
-from murmurate.asking.samples import samples
+from murmurate.asking.samples import Samples
 from murmurate.core import progress
 from murmurate.core.guarantee import Guarantee
 from murmurate.core.mechanism import Applied, Payload
@@ -48,7 +48,7 @@ def read_privately(
     internal: Internal | None = None,
     work_in: Path | None = None,
     resumed: bool = False,
-) -> Trips | Payload | Iterator[Trips]:
+) -> Trips | Payload | Iterable[Trips]:
     """Run a mechanism on private trips; return what leaves: trips, parts of trips, or another payload.
 
     A rehearsal has no `internal` folder and keeps nothing.
@@ -61,7 +61,7 @@ def read_privately(
         if isinstance(model, Payload):
             return model
         n_trips = mechanism.n_out or max(1, round(model.n))  # as many as a noisy count found, where no number is set
-        return samples(model, n_trips, rng, running)
+        return Samples(model, n_trips, rng, running)
     if mechanism.local and not isinstance(private, Trips):
         return _streamed(mechanism, guarantee, private, rng, running)
     whole: Trips | Payload = mechanism.apply(bound(_whole(private), guarantee.unit, new_key(rng)), rng)

@@ -6,7 +6,8 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +22,7 @@ from murmurate.core.guarantee import Guarantee
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
 from murmurate.core.views import view
+from murmurate.engine import cores
 from murmurate.errors import OutputError, VerifyError
 from murmurate.releases import kind_of
 from murmurate.releases.kind import Kind
@@ -29,7 +31,9 @@ from murmurate.spaces.places import PLACES, write_places
 from murmurate.spaces.zones import Zones
 
 DATA = "data.parquet"
-"""File of released trips."""
+"""File of released trips, or folder of such files where there are many trips."""
+HASHERS = 8
+"""Most threads that hash files at a time. Set by hand: a disk hardly serves more."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +48,9 @@ class Release:
     def trips(self) -> Trips:
         """The released trips, where the folder holds any."""
         path = self.folder / DATA
-        if not path.is_file():
+        if not path.exists():
             raise VerifyError(f"{self.folder} holds a release of kind {self.manifest.kind!r}, which has no trips.")
-        table = read_table(path).drop("geometry", strict=False)  # the same places again, for maps
+        table = read_table(path, without=("geometry",))  # the same places again, for maps
         return Trips(table, self.space, self.manifest.time_zone)
 
     @property
@@ -111,7 +115,7 @@ def new_folder(out: Path) -> Iterator[Path]:
         out.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
         yield temporary
-        for path in temporary.iterdir():
+        for path in temporary.rglob("*"):
             _settle(path)
         temporary.chmod(0o755)
         temporary.rename(out)
@@ -134,13 +138,18 @@ def check_free(out: Path) -> None:
         raise OutputError(f"{out} cannot be made: {parent} is not a folder that may be written to.")
 
 
-def seal(folder: Path, manifest: Manifest, space: Space | None = None) -> Manifest:
-    """Write outlines of zones, the statement and, last, the manifest with the hash of every other file."""
+def seal(folder: Path, manifest: Manifest, space: Space | None = None, hashes: Mapping[str, str] | None = None) -> Manifest:
+    """Write outlines of zones, the statement and, last, the manifest with the hash of every other file.
+
+    `hashes` are those of the files in the folder of trips, by name, where whoever wrote them has hashed them.
+    """
     if isinstance(space, Zones) and not (folder / PLACES).is_file():
         write_places(space, folder / PLACES)
     (folder / STATEMENT).write_text(statement_text(manifest), encoding="utf-8")
-    files = {path.relative_to(folder).as_posix(): hash_file(path) for path in sorted(folder.rglob("*")) if path.is_file()}
-    sealed = replace(manifest, files=files)
+    known = {f"{DATA}/{name}": digest for name, digest in (hashes or {}).items()}
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    known |= _hashed({name: path for name, path in found.items() if name not in known})
+    sealed = replace(manifest, files={name: known[name] for name in sorted(known)})
     (folder / FILE).write_text(sealed.text(), encoding="utf-8")
     return sealed
 
@@ -168,17 +177,20 @@ def _problems(folder: Path, manifest: Manifest) -> list[str]:
     found = {name: path for name, path in everything.items() if path.is_file()}
     problems = [f"- {name} is missing" for name in manifest.files if name not in found]
     problems += [f"- {name} is not in the manifest" for name in found if name not in manifest.files and name != FILE]
-    problems += [
-        f"- {name} was changed (its hash differs)"
-        for name, digest in manifest.files.items()
-        if name in found and hash_file(found[name]) != digest
-    ]
+    hashes = _hashed({name: found[name] for name in manifest.files if name in found})
+    problems += [f"- {name} was changed (its hash differs)" for name in hashes if hashes[name] != manifest.files[name]]
     same_words = manifest.murmurate == __version__  # another version may put the same promise into other words
     if STATEMENT not in manifest.files:
         problems.append(f"- {STATEMENT} is not in the manifest")
     if not problems and same_words and found[STATEMENT].read_bytes() != statement_text(manifest).encode():
         problems.append(f"- {STATEMENT} does not say what the manifest says")
     return problems
+
+
+def _hashed(paths: Mapping[str, Path]) -> dict[str, str]:
+    """Hash files, several at a time: hashing runs outside Python's lock."""
+    with ThreadPoolExecutor(min(HASHERS, cores())) as pool:
+        return dict(zip(paths, pool.map(hash_file, paths.values()), strict=True))
 
 
 def _settle(path: Path) -> None:

