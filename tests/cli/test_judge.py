@@ -89,7 +89,7 @@ def test_a_base_map_is_drawn_or_refused_before_anything_is_measured(run, release
 def test_the_verdict_comes_first_and_stands_in_the_json(run, released):
     code, out, err = run(*judge(released, "evaluate", *FEW))
     assert code == 0, err
-    assert out.startswith(("Good for", "Not as good")) and out.index("of attempts") < out.index("Every score") < out.index(
+    assert out.startswith(("Good for", "No use")) and out.index("of attempts") < out.index("Every score") < out.index(
         "visits.jsd"
     )
     (inside,) = (released / "l.sqlite.internal").iterdir()

@@ -177,9 +177,7 @@ def _sentences_of_uses(judged: Sequence[tuple[Use, Headline]]) -> list[str]:
     if not judged:
         return ["No score was measured that says what this release is good for."]
     good = [use.use for use, _ in by_grade.get("good", ())]
-    sentences = (
-        [f"Good for {_listed(good)}."] if good else ["Good without reservation for none of the uses that were measured."]
-    )
+    sentences = [f"Good for {_listed(good)}."] if good else ["No use that was measured is graded good."]
     for grade, begins in (("care", "With care for"), ("not", "Not for")):
         found = [f"{use.use} ({_with_numbers(headline)})" for use, headline in by_grade.get(grade, ())]
         if found:

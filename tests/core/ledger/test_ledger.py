@@ -103,13 +103,13 @@ def test_a_used_up_limit_is_not_passed_by_in_a_finer_unit(ledger):
     plan = ledger.plan("town", point)
     assert not plan.allowed
     assert plan.remaining.epsilon == 0.0
-    assert "pass them by" in plan.notes[0]
+    assert "not bounded by them" in plan.notes[0]
     assert ledger.history() == before
 
 
 def test_a_limit_on_people_closes_trips_until_they_have_their_own(ledger):
     ledger.limit("town", epsilon=1.0)
-    with pytest.raises(InsufficientBudget, match="per user, but none per trip: a trip-level release would pass them by"):
+    with pytest.raises(InsufficientBudget, match="per user, but none per trip: a trip-level release is not bounded by them"):
         charge(ledger, DP(epsilon=0.1, unit=TRIP), "r0")
     ledger.limit("town", unit="trip", epsilon=0.3)
     charge(ledger, DP(epsilon=0.1, unit=TRIP), "r0")

@@ -209,7 +209,7 @@ def _unopened(population: str | None, guarantee: Guarantee, limited: Sequence[st
     """Say why an account without a limit takes nothing once another of its kind has one."""
     own = guarantee.unit.name
     coarser_limited = any(own in FINER[unit] for unit in limited)
-    why = f"a {own}-level release would pass them by" if coarser_limited else f"nothing says what may be spent per {own}"
+    why = f"a {own}-level release is not bounded by them" if coarser_limited else f"nothing says what may be spent per {own}"
     amount = "--epsilon-per-m" if guarantee.kind == "geoind" else "--epsilon"
     return (
         f"limits are set for {guarantee.kind} per {', '.join(limited)}, but none per {own}: {why}. "
