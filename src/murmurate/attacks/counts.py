@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from murmurate.attacks.membership import auc
 from murmurate.attacks.tracks import rate_interval
@@ -98,6 +98,7 @@ def membership(
     adversary's own. The second score averages `repeated` such releases. Without it, `holdout` are people outside.
     """
     whole("runs", runs, at_least=2)
+    whole("repeated", repeated)
     unit_words = "a person's trips" if by_person else "a trip"
     words = f"The adversary knows {unit_words} and other people's, and compares the counts there"
     if again is None and holdout is None:
@@ -115,27 +116,26 @@ def membership(
             f"membership needs at least {MIN_UNITS} {'people' if by_person else 'trips'}; there are {len(units)}"
         )
     rows = rows_of(released, original)
+    every: dict[int, list[tuple[Floats, NDArray[np.bool_]]]] = {times: [] for times in sorted({1, repeated})}
+    for run in progress.track(range(runs), "counting thirds again", runs):
+        part = np.empty(int(units.max()) + 1, dtype=np.int64)
+        part[units] = np.random.default_rng([seed, 67, run]).permutation(len(units)) % 3
+        members = np.flatnonzero(part[unit] == 0)
+        fresh = [tables_of(again(original.take_trips(members), len(members), run + runs * k)) for k in range(repeated)]
+        tested = np.flatnonzero(part[unit] < 2)
+        others = rows.counts(np.flatnonzero(part[unit] == 2), original.n_trips)
+        for times, found in every.items():
+            mean = [np.mean(tables, axis=0) for tables in zip(*fresh[:times], strict=True)]
+            shown = by_unit(evidence_of(rows, mean, others, original.n_trips)[tested], unit[tested])
+            found.append((shown, part[np.unique(unit[tested])] == 0))
     scores = []
-    for times in (1, repeated) if repeated > 1 else (1,):
-        shown, inside = [], []
-        for run in progress.track(range(runs), "counting thirds again", runs):
-            part = np.empty(int(units.max()) + 1, dtype=np.int64)
-            part[units] = np.random.default_rng([seed, 67, run]).permutation(len(units)) % 3
-            members = np.flatnonzero(part[unit] == 0)
-            fresh = [tables_of(again(original.take_trips(members), len(members), run + runs * k)) for k in range(times)]
-            mean = [np.mean(tables, axis=0) for tables in zip(*fresh, strict=True)]
-            tested = np.flatnonzero(part[unit] < 2)
-            others = rows.counts(np.flatnonzero(part[unit] == 2), original.n_trips)
-            shown.append(by_unit(evidence_of(rows, mean, others, original.n_trips)[tested], unit[tested]))
-            inside.append(part[np.unique(unit[tested])] == 0)
-        ratio = [
-            shown[run] @ learned([(shown[k], inside[k]) for k in range(runs) if k != run]) for run in range(runs)
-        ]  # fmt: skip
-        value = float(np.mean([auc(one, who) for one, who in zip(ratio, inside, strict=True)]))
+    for times, found in every.items():
+        ratio = [found[run][0] @ learned([found[k] for k in range(runs) if k != run]) for run in range(runs)]
+        value = float(np.mean([auc(one, who) for one, (_, who) in zip(ratio, found, strict=True)]))
         name = "membership.auc" if times == 1 else f"membership.auc_of_{times}_releases"
         more = "" if times == 1 else f" The mean of {times} releases of the same people, each of which would be charged."
         note = f"{words}; {runs} releases of random thirds, weights learned on the others.{more}"
-        scores.append(score_of_auc(name, value, sum(len(who) for who in inside), note))
+        scores.append(score_of_auc(name, value, sum(len(who) for _, who in found), note))
     return scores
 
 

@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from murmurate.asking.rounds import fitted, is_measured
 from murmurate.core.ledger import Ledger
 from murmurate.core.mechanism import Payload
 from murmurate.core.space import Integers, Places, Space
@@ -23,12 +22,11 @@ from murmurate.core.trips import Trips
 from murmurate.custody.internal import Internal
 from murmurate.engine import Engine
 from murmurate.errors import InputError, MurmurateError
-from murmurate.judging.scoring import Evaluation, run_attacks, take_metrics
+from murmurate.judging.scoring import Evaluation, releasing_again, run_attacks, take_metrics
 from murmurate.judging.second_sample import second_sample
 from murmurate.judging.study.table import whole_file
 from murmurate.judging.verdict import Verdict, verdict
 from murmurate.mechanisms import build
-from murmurate.noise import secure, seeded
 from murmurate.releases import kind_of_data
 from murmurate.releases.folder import Release, open_release
 from murmurate.releases.kind import Kind
@@ -76,12 +74,7 @@ class Review:
         if mechanism.paired:
             return {"by_person": by_person}
 
-        def again(members: Trips, n: int, run: int) -> Any:
-            rng = seeded(run) if manifest.seeded else secure()  # a seeded release, of a demo or test, is judged alike each time
-            made = fitted(mechanism, members, rng) if is_measured(mechanism) else mechanism.apply(members, rng)
-            return made.sample(n, rng) if hasattr(made, "sample") else made
-
-        return {"again": again, "by_person": by_person}
+        return releasing_again(mechanism, seeded_runs=manifest.seeded)
 
     def verdict(self, evaluation: Evaluation, *, attacked: Evaluation | None = None, seed: int = 0) -> Verdict:
         """Judge the release by its scores (`take_metrics`), by a second real sample, and by `attacked` (`run_attacks`)."""

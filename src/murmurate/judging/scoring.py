@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 from numpy.typing import ArrayLike
 
+from murmurate.asking.rounds import fitted, is_measured
 from murmurate.attacks import NAMES
 from murmurate.core import progress
 from murmurate.core.score import Score
@@ -19,6 +20,7 @@ from murmurate.engine import Engine, engine
 from murmurate.errors import Fault, InputError, ParameterError
 from murmurate.metrics import METRICS, measure
 from murmurate.metrics.comparison import NotMeasurable
+from murmurate.noise import secure, seeded
 from murmurate.releases.kind import Kind
 
 FRAME: dict[str, type[pl.DataType]] = {
@@ -128,6 +130,20 @@ def run_attacks(
     if not chosen and kind.no_attack:
         skipped["every attack"] = kind.no_attack
     return Evaluation(scores, skipped, "", original.n_trips, n_released)
+
+
+def releasing_again(mechanism: Any, *, seeded_runs: bool) -> dict[str, Any]:
+    """Return what attacks on membership take: how to release other people by a mechanism, and whether it protects people.
+
+    With `seeded_runs`, for demos and tests, every attack releases alike.
+    """
+
+    def again(members: Trips, n: int, run: int) -> Any:
+        rng = seeded(run) if seeded_runs else secure()
+        made = fitted(mechanism, members, rng) if is_measured(mechanism) else mechanism.apply(members, rng)
+        return made.sample(n, rng) if hasattr(made, "sample") else made
+
+    return {"again": again, "by_person": mechanism.guarantee().unit.name != "trip"}
 
 
 def _chosen(

@@ -13,6 +13,7 @@ from murmurate.judging.study.datasets import load
 from murmurate.judging.study.grid import expand
 from murmurate.metrics import METRICS, measure
 from murmurate.metrics.compare import compare
+from small_town import GRID, town
 
 BY_TRIP = [name for name, found in METRICS.items() if found.by_trip]
 
@@ -83,6 +84,16 @@ def test_attacks_are_rows_of_their_own_kind(small):
     attacked = rows.filter(pl.col("kind") == "attack")
     assert attacked["repeat"].n_unique() == 2
     assert attacked.filter(pl.col("metric") == "reidentify.places.top1_k1")["chance"].to_list() == pytest.approx([1 / 30] * 2)
+
+
+def test_membership_is_measured_by_releasing_again(small, tmp_path):
+    town(150, 3).table.write_parquet(tmp_path / "town.parquet")
+    small["datasets"] = {"town": {"file": str(tmp_path / "town.parquet"), "grid": GRID.spec()}}
+    small["mechanisms"] = [{"name": "ngram", "set": {"epsilon": 50, "n_out": 100, "space": GRID.spec()}}]
+    small |= {"metrics": [], "attacks": ["membership"], "repeats": 1}
+    outcome = run_cell(cell_of(small))
+    assert (outcome.failed, outcome.skipped) == (None, {})
+    assert "membership.auc" in outcome.rows["metric"].to_list()
 
 
 def test_a_metric_that_cannot_be_taken_is_skipped_with_its_reason(small, tmp_path):

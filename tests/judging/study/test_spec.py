@@ -30,6 +30,12 @@ def test_the_full_study_is_the_published_grid():
     assert [len(part.sweep["epsilon"]) * len(part.sweep["radius_m"]) for part in spec.mechanisms] == [48, 48]
 
 
+def test_attacks_on_counts_are_refused(small):
+    small["attacks"] = ["count_membership"]
+    with pytest.raises(InputError, match="a study compares trips"):
+        read_spec(small)
+
+
 def test_unknown_names_are_answered_with_all_and_with_the_nearest(small):
     small["metrics"] = ["hausdorf"]
     small["attacks"] = ["reidentfy"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,7 @@ from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.custody.door import rehearse
 from murmurate.errors import InputError, MurmurateError
+from murmurate.judging.scoring import releasing_again
 from murmurate.judging.study.datasets import Dataset, load
 from murmurate.judging.study.grid import ORIGINAL, Cell, mechanism_of
 from murmurate.metrics import METRICS, measure
@@ -82,6 +84,8 @@ class _Batch:
     """Of each trip, counted from `first`."""
     original: Integers | None
     """Of each trip; None where the mechanism pairs none."""
+    knows: Mapping[str, Any] = field(default_factory=dict)
+    """What attacks take besides both sides, where the mechanism pairs none."""
 
 
 def run_cell(cell: Cell) -> Outcome:
@@ -117,7 +121,8 @@ def _releases(cell: Cell, data: Dataset) -> Iterator[_Batch]:
         if mechanism.paired:
             yield _Batch(cell.first + first, payload, *data.positions(payload))
         else:
-            yield _Batch(cell.first + first, payload, np.zeros(payload.n_trips, dtype=np.int64), None)
+            knows = releasing_again(mechanism, seeded_runs=cell.seed is not None)
+            yield _Batch(cell.first + first, payload, np.zeros(payload.n_trips, dtype=np.int64), None, knows)
 
 
 def _measure(cell: Cell, data: Dataset, batch: _Batch, skipped: dict[str, str]) -> list[pl.DataFrame]:
@@ -155,7 +160,8 @@ def _measure(cell: Cell, data: Dataset, batch: _Batch, skipped: dict[str, str]) 
                 scores += [("metric", score) for score in measure(name, comparison)]
         for name in cell.attacks:
             with _noting(name, skipped):
-                found = NAMES.load(name)(part, data.trips, pairing=pairing)
+                knows = {key: value for key, value in batch.knows.items() if key in NAMES[name].takes}
+                found = NAMES.load(name)(part, data.trips, pairing=pairing, **knows)
                 scores += [("attack", score) for score in found]
         rows.append(_table(first + k, scores))
     return rows

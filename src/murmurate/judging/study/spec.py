@@ -142,6 +142,8 @@ def _spec(values: Mapping[str, Any], *, name: str, folder: str, file: str | None
         read.check(METRICS.load, word)
     for word in attacks:
         read.check(NAMES.load, word)
+        if word in NAMES and "trips" not in NAMES[word].reads:
+            read.wrong(f"{word} reads {' or '.join(NAMES[word].reads)}, and a study compares trips.")
     if not metrics and not attacks:
         read.wrong('a study measures something: give metrics = ["hausdorff", ...] or attacks = [...].')
     read.check(whole, "repeats", values.get("repeats", 1), at_most=1_000_000)
