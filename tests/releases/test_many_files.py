@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 
-import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import fsum, hypot, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from murmurate.core.events import Event, Gaussian, Pure
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import ContractBroken
 from murmurate.noise import gaussian_integers, laplace_integers
+from murmurate.noise.ahead import NoiseAhead, Wanted
 from murmurate.noise.sparse import laplace_survivors
 
 if TYPE_CHECKING:
@@ -102,19 +103,34 @@ class Budget:
                 )
         return spent, levels
 
-    def draw(self, table: Table, exact: Integers | tuple[Integers, Integers], rng: Randomness, *, threads: int = 1) -> Answer:
+    def noise_ahead(self, tables: tuple[Table, ...], rng: Randomness, *, threads: int = 1) -> NoiseAhead:
+        """Begin to draw the noise of tables whose sums are not known yet; nothing of it counts as drawn before `draw`.
+
+        Sparse tables and trees need their sums first. Seeded noise is drawn in order, so that tests repeat.
+        """
+        kind: Literal["laplace", "gaussian"] = "laplace" if self.norm == "l1" else "gaussian"
+        plain = [one for one in tables if not rng.seeded and not isinstance(one, TreeTable | SparseTable)]
+        return NoiseAhead({one.name: Wanted(kind, one.n_bins, self._step_scale(one)) for one in plain}, rng, threads)
+
+    def draw(
+        self,
+        table: Table,
+        exact: Integers | tuple[Integers, Integers],
+        rng: Randomness,
+        *,
+        threads: int = 1,
+        ahead: NoiseAhead | None = None,
+    ) -> Answer:
         """Add noise to the exact fixed-point sums of a table, once.
 
         `exact` holds every bin, or (bins, sums) of the bins that any unit has, as sparse tables need them. Secure noise is
-        drawn by this many `threads`.
+        drawn by this many `threads`, or was drawn `ahead`.
         """
         self._spent, self._levels = self._with((table,))  # counted before the draw: what fails in it is spent all the same
         if isinstance(table, TreeTable):
             return self._draw_tree(table, exact, rng)  # type: ignore[arg-type]
         if isinstance(table, SparseTable):
-            scale = self.scale(table.share, table.limit) * (1 + MARGIN) * table.steps
-            scale = hypot(scale, ROUNDING) if self.norm == "l2" else scale
-            bins, values = draw_sparse(table, exact, scale, self.norm, rng)  # type: ignore[arg-type]
+            bins, values = draw_sparse(table, exact, self._step_scale(table), self.norm, rng)  # type: ignore[arg-type]
             return Answer(values / table.steps, self._deviation_of(table), bins)
         every = dense(exact, table.n_bins) if isinstance(exact, tuple) else exact
         flat = np.ascontiguousarray(every, dtype=np.int64).ravel()
@@ -122,12 +138,16 @@ class Budget:
             raise ContractBroken(
                 "a table fits its bins", f"{table.name} has {table.n_bins:,} bins; {len(flat):,} were counted."
             )
-        noise = laplace_integers if self.norm == "l1" else gaussian_integers
+        noisy = ahead.add_to(table.name, flat) if ahead is not None else None
+        if noisy is None:
+            noise = laplace_integers if self.norm == "l1" else gaussian_integers
+            noisy = noise(flat, scale=self._step_scale(table), rng=rng, threads=threads)
+        return Answer(noisy / table.steps, self._deviation_of(table))
+
+    def _step_scale(self, table: Table) -> float:
+        """Return the scale of the noise of a table in fixed-point steps."""
         scale = self.scale(table.share, table.limit) * (1 + MARGIN) * table.steps
-        if self.norm == "l2":
-            scale = hypot(scale, ROUNDING)
-        noisy = noise(flat, scale=scale, rng=rng, threads=threads) / table.steps
-        return Answer(noisy, self._deviation_of(table))
+        return hypot(scale, ROUNDING) if self.norm == "l2" else scale
 
     def replay(self, table: Table, answer: Answer) -> Answer:
         """Count a table as drawn because an interrupted run has kept its answer; refuse an answer to another table."""

@@ -196,8 +196,7 @@ def spread(
     >>> spread(np.array([5, 3, 5, -1, 2]), np.array([0, 0, 0, 0, 1]), 100, False)
     (array([0, 0, 1]), array([3, 5, 2]), array([ 50,  50, 100]))
     """
-    starts = np.flatnonzero(np.diff(owner, prepend=-1)) if len(owner) else np.zeros(0, dtype=np.int64)
-    if len(starts) and int(np.diff(np.append(starts, len(owner))).max()) > FEW_BINS:
+    if _longest_run(owner) > FEW_BINS:
         keep = np.flatnonzero(bins >= 0)
         order = keep[np.lexsort((bins[keep], owner[keep]))]
         bins, owner = bins[order], owner[order]
@@ -206,6 +205,16 @@ def spread(
     if favour is not None:
         _favour(out_owner[:size], out_bin[:size], favour, steps, squared, out_weight[:size])
     return out_owner[:size].copy(), out_bin[:size].copy(), out_weight[:size].copy()
+
+
+@njit(cache=True, nogil=True)
+def _longest_run(owner: Integers) -> int:
+    """Return the most rows of one owner."""
+    longest = run = 0
+    for k in range(len(owner)):
+        run = run + 1 if k and owner[k] == owner[k - 1] else 1
+        longest = max(longest, run)
+    return longest
 
 
 @njit(cache=True, nogil=True)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,10 +21,9 @@ from murmurate.asking.table import Answer, Answers, Facts, Norm, Part, Round
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.trips import Trips
 from murmurate.core.work import WorkFolder
-from murmurate.engine import Engine, Serial
+from murmurate.engine import Engine, Serial, cores
 from murmurate.engine.shared import opened
 from murmurate.errors import ContractBroken, GuaranteeRefused
-from murmurate.noise.discrete import load_samplers
 
 if TYPE_CHECKING:
     from murmurate.noise import Randomness
@@ -135,11 +133,12 @@ class Asking:
             raise ContractBroken("the budget is the promise", f"{self.mechanism.name} would spend more than its guarantee.")
 
     def _answer(self, asked: Round, budget: Budget, kept: _Kept) -> None:
-        if self.engine.workers > 1:  # this process waits for others while they count
-            Thread(target=load_samplers, daemon=True).start()
-        sums = self.exact(asked, budget.norm, kept)
-        for table in asked.tables:
-            self.answers[table.name] = budget.draw(table, sums[table.name], self.rng, threads=self.engine.workers)
+        threads = min(self.engine.workers, cores())
+        others_count = self.engine.workers > 1  # this process waits for them, and can draw meanwhile
+        with budget.noise_ahead(asked.tables if others_count else (), self.rng, threads=threads) as ahead:
+            sums = self.exact(asked, budget.norm, kept)
+            for table in asked.tables:
+                self.answers[table.name] = budget.draw(table, sums[table.name], self.rng, threads=threads, ahead=ahead)
 
     def exact(self, asked: Round, norm: Norm, kept: _Kept | None = None) -> dict[str, Sums]:
         """Return the exact clipped sums of a round over all parts; for drawing and for the meter, never for a mechanism."""

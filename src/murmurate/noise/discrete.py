@@ -26,7 +26,7 @@ SMOOTH_SCALE = 20.0
 """Smallest standard deviation of discrete Gaussian noise, in lattice steps, for which accountants of the continuous Gaussian
 are used: from here on its delta is at most 0.4 % larger (see `core.accounting.LATTICE_MARGIN`)."""
 
-_AT_ONCE = 20_000
+AT_ONCE = 20_000
 """Values handed to OpenDP per call: small enough that several threads share one table. Set by hand."""
 _WORDS_AT_ONCE = 1 << 16
 """Random words drawn at a time by the seeded samplers (512 KiB). Set by hand."""
@@ -43,7 +43,7 @@ def laplace_integers(values: Integers, *, scale: float, rng: Randomness, threads
     >>> laplace_integers(np.zeros(3, dtype=np.int64), scale=2.0, rng=seeded(1)).dtype
     dtype('int64')
     """
-    values = _checked(values, scale)
+    values = checked(values, scale)
     if not rng.seeded:
         return _by_opendp(values, scale, "make_laplace", threads)
     numerator, denominator = _ratio(scale)
@@ -66,13 +66,14 @@ def gaussian_integers(values: Integers, *, scale: float, rng: Randomness, thread
 
 def discrete_gaussian(values: Integers, *, scale: float, rng: Randomness, threads: int = 1) -> Integers:
     """Add noise as `gaussian_integers` does, at any scale: (s/scale)^2/2-zCDP, and no continuous Gaussian for accountants."""
-    values = _checked(values, scale)
+    values = checked(values, scale)
     if not rng.seeded:
         return _by_opendp(values, scale, "make_gaussian", threads)
     return values + _filled(values.size, rng, 40, lambda words, out, done: _gaussian(words, out, done, scale))
 
 
-def _checked(values: Integers, scale: float) -> Integers:
+def checked(values: Integers, scale: float) -> Integers:
+    """Return a vector of integers to which noise of this scale can be added; refuse anything else."""
     positive("scale", scale, at_most=MAX_SCALE)
     array = np.ascontiguousarray(values)
     if array.dtype.kind not in "iu" or array.ndim != 1:
@@ -80,11 +81,6 @@ def _checked(values: Integers, scale: float) -> Integers:
     if array.size and max(abs(int(array.max())), abs(int(array.min()))) >= 2**62:
         raise ParameterError("values must stay below 2^62 so that noise cannot overflow them.")
     return array.astype(np.int64, copy=False)
-
-
-def load_samplers() -> None:
-    """Import OpenDP, which takes most of a second; somebody who waits for other processes can do it meanwhile."""
-    import opendp.prelude  # noqa: F401
 
 
 def _by_opendp(values: Integers, scale: float, make: str, threads: int) -> Integers:
@@ -95,10 +91,10 @@ def _by_opendp(values: Integers, scale: float, make: str, threads: int) -> Integ
     measurement = getattr(dp.m, make)(dp.vector_domain(dp.atom_domain(T="i64")), metric, scale=float(scale))
 
     def noised(first: int) -> Integers:
-        return np.asarray(measurement(values[first : first + _AT_ONCE]), dtype=np.int64)
+        return np.asarray(measurement(values[first : first + AT_ONCE]), dtype=np.int64)
 
     with ThreadPoolExecutor(threads) as pool:  # each draw is independent, and OpenDP works outside Python's lock
-        parts = list(pool.map(noised, range(0, values.size, _AT_ONCE)))
+        parts = list(pool.map(noised, range(0, values.size, AT_ONCE)))
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 

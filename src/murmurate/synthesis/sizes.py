@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 from murmurate.core.space import Floats, Integers
 from murmurate.synthesis.ends import shrink_cells
@@ -35,8 +36,7 @@ class Sizes:
         group = ring * self.table.shape[1] + hours
         cumulative = np.cumsum(flat, axis=1)
         at = generator.random(len(group)) * cumulative[group, -1]
-        chosen = (cumulative[group] <= at[:, None]).sum(axis=1)
-        return np.minimum(chosen, flat.shape[1] - 1) + self.least
+        return np.minimum(_places(cumulative, group, at), flat.shape[1] - 1) + self.least
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,23 @@ class CoupledSizes:
         cumulative = np.cumsum(table.reshape(-1, table.shape[2]), axis=1)
         group = ring * table.shape[1] + hours
         wanted = quantile * cumulative[group, -1]
-        found = (cumulative[group] <= wanted[:, None]).sum(axis=1)
-        return np.minimum(found, table.shape[2] - 1) + self.sizes.least
+        return np.minimum(_places(cumulative, group, wanted), table.shape[2] - 1) + self.sizes.least
+
+
+@njit(cache=True, nogil=True)
+def _places(cumulative: Floats, group: Integers, wanted: Floats) -> Integers:
+    """Return how many numbers in the row `group` of each trip are at most `wanted`; numbers in a row never fall."""
+    found = np.empty(len(group), dtype=np.int64)
+    for trip in range(len(group)):
+        row, low, high = group[trip], 0, cumulative.shape[1]
+        while low < high:
+            middle = (low + high) // 2
+            if cumulative[row, middle] <= wanted[trip]:
+                low = middle + 1
+            else:
+                high = middle
+        found[trip] = low
+    return found
 
 
 def rings(sources: Integers, destinations: Integers, columns: int) -> Integers:

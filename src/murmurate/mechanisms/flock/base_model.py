@@ -230,6 +230,10 @@ def smooth_points(  # noqa: PLR0917
     columns, block = shape
     out_y, out_x = y.copy(), x.copy()
     to_y, to_x = y.copy(), x.copy()
+    corner_y, corner_x = np.empty(len(y)), np.empty(len(x))
+    for at in range(len(cells)):
+        corner_y[at] = cells[at] // columns * block + CELL_MARGIN
+        corner_x[at] = cells[at] % columns * block + CELL_MARGIN
     for trip in range(len(offsets) - 1):
         low, high = offsets[trip], offsets[trip + 1]
         if high - low < 3:
@@ -241,7 +245,7 @@ def smooth_points(  # noqa: PLR0917
                 to_y[at], to_x[at] = y[at], x[at]
             for _ in range(4 if turn else 0):
                 for at in range(low + 1, high - 1):
-                    low_y, low_x = cells[at] // columns * block + CELL_MARGIN, cells[at] % columns * block + CELL_MARGIN
+                    low_y, low_x = corner_y[at], corner_x[at]
                     new_y = to_y[at] + strength * ((to_y[at - 1] + to_y[at + 1]) / 2 - to_y[at])
                     new_x = to_x[at] + strength * ((to_x[at - 1] + to_x[at + 1]) / 2 - to_x[at])
                     to_y[at] = min(max(new_y, low_y), low_y + block - 2 * CELL_MARGIN)
