@@ -41,7 +41,7 @@ WAITS = 200
 """Times that a worker to kill is looked for, every 50 ms."""
 GRID = Grid(37.55, -122.60, 37.85, -122.26, 3000)
 """Coarse cells: what is tested is who counts, not what."""
-PHASES = ("reading", "sorting", "counting n", "counting ends", "counting source_hour", "drawing trips")
+PHASES = ("reading", "sorting", "counting n", "counting ends", "counting visits", "drawing trips")
 """Where workers are killed, one phase a run, in turn."""
 
 
