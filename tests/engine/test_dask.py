@@ -15,6 +15,7 @@ from engine_parts import always_killed, counts, counts_or_dies, failing, killed_
 from murmurate import engine, noise
 from murmurate.asking import Facts
 from murmurate.asking.rounds import Asking
+from murmurate.core.work_files import WorkFiles
 from murmurate.engine import tasks
 from murmurate.engine.dask_cluster import Dask, check_address
 from murmurate.errors import EngineError, InputError, ParameterError
@@ -73,7 +74,7 @@ def test_errors_of_workers_are_raised_here_and_logged_nowhere(cluster, caplog, c
 
 
 def test_tasks_show_nothing_of_what_they_carry(tmp_path):
-    one = tasks.task(3, failing, "Ada Lovelace", tmp_path)
+    one = tasks.task(3, failing, "Ada Lovelace", WorkFiles(str(tmp_path)))
     assert repr(one) == "<part 3>"
     assert repr(tasks.run(one)) == "<outcome 3>"
     with pytest.raises(InputError, match="Lovelace"):
@@ -83,24 +84,24 @@ def test_tasks_show_nothing_of_what_they_carry(tmp_path):
 
 
 def test_large_tasks_go_through_a_private_file(tmp_path):
-    one = tasks.task(0, len, bytes(tasks.INLINE_BYTES + 1), tmp_path)
+    one = tasks.task(0, len, bytes(tasks.INLINE_BYTES + 1), WorkFiles(str(tmp_path)))
     assert len(pickle.dumps(one)) < 2000
     assert tasks.run(one).result(0) == tasks.INLINE_BYTES + 1
 
 
 def test_other_versions_and_other_disks_are_refused(tmp_path, monkeypatch):
-    one = tasks.task(0, abs, -1, tmp_path)
+    one = tasks.task(0, abs, -1, WorkFiles(str(tmp_path)))
     monkeypatch.setattr(tasks, "versions", lambda: tuple(word + "1" for word in one.versions))
     with pytest.raises(EngineError, match=r"other versions: python .*expected python"):
         tasks.run(one).result(0)
     monkeypatch.undo()
     with pytest.raises(EngineError, match="cannot open the folder"):
-        tasks.run(tasks.task(0, abs, -1, tmp_path / "elsewhere")).result(0)
+        tasks.run(tasks.task(0, abs, -1, WorkFiles(str(tmp_path / "elsewhere")))).result(0)
 
 
 def test_an_error_that_cannot_travel_is_told_by_its_kind(tmp_path):
     with pytest.raises(EngineError, match="failed with Unpicklable") as caught:
-        tasks.run(tasks.task(0, unpicklable, None, tmp_path)).result(0)
+        tasks.run(tasks.task(0, unpicklable, None, WorkFiles(str(tmp_path)))).result(0)
     assert "secret" not in str(caught.value)
 
 
@@ -168,6 +169,18 @@ def test_tasks_that_dask_cancels_are_run_again(tmp_path):
         client = running._client
         client.cancel([Future(key, client) for key in client.futures], force=True)
         assert [*found, *results] == [6, 5, 4, 3, 2, 1]
+
+
+def test_a_lost_connection_is_made_again(tmp_path):
+    """As on a machine that stood still for minutes: the client has closed, and knows nothing of its scheduler."""
+    with engine.engine("dask-local:1") as running:
+        running.start(work_in=tmp_path)
+        results = running.map(abs, range(-6, 0))
+        found = [next(results)]
+        running._client.close()
+        assert [*found, *results] == [6, 5, 4, 3, 2, 1]
+        running._client.close()
+        assert (list(running.map(abs, [-1, -2])), running.workers) == ([1, 2], 1)
 
 
 def test_a_part_that_always_kills_its_worker_ends_the_work(tmp_path):

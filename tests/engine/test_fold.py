@@ -9,6 +9,7 @@ import pytest
 
 from engine_parts import counts, counts_or_dies
 from murmurate import engine
+from murmurate.core.work_files import WorkFiles
 from murmurate.engine import fold as folding
 from murmurate.engine.fold import Counted, Left, joined
 from murmurate.engine.serial import Serial
@@ -69,8 +70,8 @@ def test_large_sums_are_added_in_files_by_the_workers(tmp_path, monkeypatch):
     opened = folding._opened
 
     class Filing(Serial):
-        def place(self, name):
-            return tmp_path / name
+        def files(self):
+            return WorkFiles(str(tmp_path))
 
         def map(self, function, items):
             inside.append(1)

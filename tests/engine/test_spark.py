@@ -10,6 +10,7 @@ import pytest
 
 from engine_parts import failing
 from murmurate import engine
+from murmurate.core.work_files import WorkFiles
 from murmurate.engine import tasks
 from murmurate.engine.spark_cluster import Spark, _Runner
 from murmurate.errors import InputError, MissingPart
@@ -25,12 +26,12 @@ def test_without_the_extra_the_message_names_it(word, monkeypatch):
 
 
 def test_an_executor_runs_the_tasks_of_its_numbers(tmp_path):
-    paths = []
+    names, files = [], WorkFiles(str(tmp_path))
     for number, (function, item) in enumerate([(abs, -7), (failing, "Ada Lovelace"), (abs, -3)]):
-        paths.append(str(tmp_path / f"{number}"))
-        (tmp_path / f"{number}").write_bytes(pickle.dumps(tasks.task(number, function, item, tmp_path)))
+        names.append(f"task-{number}")
+        files.put(names[-1], pickle.dumps(tasks.task(number, function, item, files)))
     batches = [pa.RecordBatch.from_arrays([pa.array([2, 1])], ["id"]), pa.RecordBatch.from_arrays([pa.array([0])], ["id"])]
-    rows = [row for batch in _Runner(tuple(paths))(batches) for row in batch.to_pylist()]
+    rows = [row for batch in _Runner(files, tuple(names))(batches) for row in batch.to_pylist()]
     outcomes = {row["number"]: pickle.loads(row["outcome"]) for row in rows}
     assert [row["number"] for row in rows] == [2, 1, 0]
     assert (outcomes[0].result(0), outcomes[2].result(2)) == (7, 3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -157,7 +156,7 @@ def test_rows_in_any_order_are_sorted_by_person_on_the_workers(tmp_path, monkeyp
         assert pl.concat(found).sort("uid", "tid", maintain_order=True).equals(whole.table)
         assert len(found) > 5
         assert set(parts.identity.uids) == set(whole.identity.uids) and len(parts.identity.uids) == whole.n_users
-        folder = parts._folder.path
+        folder = parts._folder.files.folder
         assert folder.stat().st_mode & 0o077 == 0
         assert not list(folder.glob("bucket-*")), "only the parts are kept"
     assert one == other
@@ -264,9 +263,9 @@ def test_packing_loses_nothing(lat, times, whole):
     assert packed.runs().points.select(points.columns).equals(points)
     folder = PartsFolder(None)
     folder.write("x", packed)
-    assert read_runs(folder.path, "x").points.select(points.columns).equals(points)
+    assert read_runs(folder.files, "x").points.select(points.columns).equals(points)
     folder.close()
-    assert not Path(folder.path).exists()
+    assert not folder.files.folder.exists()
 
 
 def test_lattice_points_take_twelve_bytes():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pickle
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from murmurate.asking.table import Answer, Answers, Facts, Norm, Part, Round
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.trips import Trips
 from murmurate.core.work import WorkFolder
+from murmurate.core.work_files import NO_COPY, WorkFiles
 from murmurate.engine import Engine, Serial, cores
 from murmurate.engine.shared import opened
 from murmurate.errors import ContractBroken, GuaranteeRefused
@@ -38,7 +39,7 @@ COMPARED_PEOPLE = 1 << 22
 """People who are compared in every round, those with the smallest hashes where there are more (34 MB). All people of a file are
 compared when it is read; this finds parts that were mixed up since."""
 
-TWO_PARTS = "a person's trips came in two parts, so the bounds on one person could not be kept."
+TWO_PARTS = "a person's trips (or one trip) came in two parts, so the bounds on one person could not be kept."
 """Why parts are refused that do not hold whole people."""
 
 
@@ -92,8 +93,8 @@ class Asking:
     answers: dict[str, Answer] = field(default_factory=dict)
     on_answers: Any = None
     """Called with the answers after each round, so that they can be kept."""
-    work_in: Path | None = None
-    """Where what `prepare` made is kept; default: the state folder."""
+    work_in: str | Path | None = None
+    """Folder or store where what `prepare` made is kept; default: the state folder; `NO_COPY`: it is made again each round."""
     part_points: int = PART_POINTS
 
     def run(self) -> Any:
@@ -220,20 +221,23 @@ class _Kept:
         self._folder: WorkFolder | None = None
         self._held: dict[str, Any] = {}
 
-    def place(self, asked: Round, number: int) -> Path | dict[str, Any] | None:
-        if asked.keep is None:
-            return None
+    def place(self, asked: Round, number: int) -> _Place:
         asking = self._asking
+        if asked.keep is None or asking.work_in == NO_COPY:
+            return None
         if isinstance(asking.engine, Serial) and isinstance(asking.private, Trips) and asking.private.n_points <= HELD_POINTS:
             return self._held.setdefault(f"{asked.keep}-{number}", {})
         self._folder = self._folder or WorkFolder(asking.work_in)
-        return self._folder.path / f"{asked.keep}-{number}"
+        return self._folder.files, f"{asked.keep}-{number}"
 
     def close(self) -> None:
         self._held.clear()
         if self._folder is not None:
             self._folder.close()
 
+
+_Place = tuple[WorkFiles, str] | dict[str, Any] | None
+"""Where what `prepare` made of a part is kept: in a private file, in memory, or nowhere."""
 
 Found = tuple[dict[str, Sums], NDArray[np.uint64]]
 """Exact clipped sums of some parts, table by table, and a hash of each of their people."""
@@ -245,7 +249,7 @@ def _added(n_bins: Mapping[str, int], found: Sequence[Found]) -> Found:
     return {name: add([sums[name] for sums, _ in found], bins) for name, bins in n_bins.items()}, people
 
 
-def _count_part(item: tuple[Any, Any, Path | dict[str, Any] | None]) -> Found:
+def _count_part(item: tuple[Any, Any, _Place]) -> Found:
     """Count one part, from kept work where there is some: its exact clipped sums, and a hash of each of its people."""
     shared, source, place = item
     counting: _Counting = opened(shared)
@@ -253,8 +257,11 @@ def _count_part(item: tuple[Any, Any, Path | dict[str, Any] | None]) -> Found:
     if prepared is None:
         trips = source.load()
         part = part_of(trips, counting.unit, counting.key)
-        people = trips.user_ids.cast(pl.String).hash(int.from_bytes(counting.key[:8], "little")).to_numpy()
-        prepared = _Prepared(people, int(part.unit.max(initial=-1)) + 1, counting.asked.prepare(part))
+        prepared = _Prepared(
+            _hashes(trips, counting.unit, int.from_bytes(counting.key[:8], "little")),
+            int(part.unit.max(initial=-1)) + 1,
+            counting.asked.prepare(part),
+        )
         _keep(place, prepared)
     rows = counting.asked.contribute(prepared.made)
     names = {table.name for table in counting.asked.tables}
@@ -268,26 +275,36 @@ def _count_part(item: tuple[Any, Any, Path | dict[str, Any] | None]) -> Found:
     return round_sums(counting.asked.tables, rows, counting.norm), prepared.people
 
 
+def _hashes(trips: Trips, unit: Unit, seed: int) -> NDArray[np.uint64]:
+    """Return a hash of each person; of each trip, where the unit is a trip and parts may share people."""
+    if unit.name != "trip":
+        return trips.user_ids.cast(pl.String).hash(seed).to_numpy()
+    first = trips.offsets[:-1]
+    return pl.DataFrame([trips.table[name].gather(first).cast(pl.String) for name in ("uid", "tid")]).hash_rows(seed).to_numpy()
+
+
 def part_of(trips: Trips, unit: Unit, key: bytes) -> Part:
     """Bound the trips of each unit and number the units; before any cut to a box, which could change a trip's day."""
     bounded = bound(trips, unit, key)
     return Part(bounded, units_of_trips(bounded, unit))
 
 
-def _read_kept(place: Path | dict[str, Any] | None) -> Any:
+def _read_kept(place: _Place) -> Any:
     if isinstance(place, dict):
         return place.get("prepared")
-    if place is None or not place.is_file():
+    if place is None or not place[0].has(place[1]):
         return None
-    with place.open("rb") as file:
-        return pickle.load(file)  # noqa: S301  written by this very run, in a folder only it may open
+    source = place[0].source(place[1])
+    with source.open("rb") if isinstance(source, Path) else source as file:
+        return pickle.load(file)  # noqa: S301  written by this very run, where only it may write
 
 
-def _keep(place: Path | dict[str, Any] | None, prepared: Any) -> None:
+def _keep(place: _Place, prepared: Any) -> None:
     if isinstance(place, dict):
         place["prepared"] = prepared
     elif place is not None:
-        half = place.with_name(f"{place.name}.{secrets.token_hex(4)}")  # two workers may be at one part
-        with half.open("wb") as file:
+        with (
+            place[0].writing(place[1]) as target,
+            target.open("wb") if isinstance(target, Path) else nullcontext(target) as file,
+        ):
             pickle.dump(prepared, file, protocol=pickle.HIGHEST_PROTOCOL)
-        half.rename(place)  # a worker killed while writing leaves nothing that looks whole

@@ -82,6 +82,13 @@ EngineWord = Annotated[
         "--engine", help="Where the work runs: serial, processes:N, dask-local:N or dask://tls://HOST:PORT; docs/scale.md."
     ),
 ]
+Work = Annotated[
+    str | None,
+    typer.Option(
+        "--work",
+        help="Where private work files lie: a folder, s3://BUCKET/PATH, or none (no copy of rows); default: beside the ledger.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print machine-readable values.")]
 
 

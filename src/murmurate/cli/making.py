@@ -22,6 +22,7 @@ from murmurate.cli.choices import (
     Settings,
     SignedBy,
     SpaceSpec,
+    Work,
     Workers,
     choose_engine,
     clean_options,
@@ -65,6 +66,7 @@ def recipe_options(
         bool, typer.Option("--accept-no-guarantee", help="Release although nothing is promised; recorded.")
     ] = False,
     engine: EngineWord = None,
+    work: Work = None,
     *,
     read: dict[str, Any],
     clean: dict[str, Any],
@@ -84,6 +86,7 @@ def recipe_options(
         limit=limit,
         accept_no_guarantee=accept_no_guarantee,
         engine=engine,
+        work=work,
     )
 
 

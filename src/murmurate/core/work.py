@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import shutil
 import tempfile
 import weakref
 from contextlib import suppress
 from pathlib import Path
 
+from murmurate.core.work_files import WorkFiles, is_address, on_network, remove_store
+from murmurate.errors import MurmurateError
+
 PREFIX = "work-"
 """How the names of work folders begin; the process number follows."""
 TRIES = 5
 """Times a work folder is made before giving up, where others sweep it in the moment before it is locked."""
+
+
+ELSEWHERE = "elsewhere"
+"""File in a work folder that names where its files lie, where that is a store."""
 
 
 class WorkFolder:
@@ -22,15 +30,27 @@ class WorkFolder:
     It lies under `parent`, by default in the user's state folder beside the ledger, never in the system's temporary folder.
     The process that made it holds a lock on it, so that the next start, on any machine that shares the disk, can delete those
     of killed processes. Windows cannot lock folders; there the process number in the name says whether its maker lives.
+
+    Where `parent` is the address of an object store, such as s3://bucket/work, the `files` lie there and are encrypted; the
+    folder itself is then in the state folder and only notes where. On a network drive the files are encrypted, too.
     """
 
     def __init__(self, parent: str | Path | None = None) -> None:
-        home = Path(parent) if parent is not None else state_folder() / "work"
+        address = str(parent) if is_address(parent) else None
+        home = Path(parent) if parent is not None and address is None else state_folder() / "work"
         made = not home.exists()
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         sweep(home)
         self.path, lock = _locked_folder(home)
         self._remove = weakref.finalize(self, _remove, self.path, lock, made)
+        self.files = WorkFiles(str(self.path))
+        if address is not None:
+            self.files = WorkFiles(f"{address.rstrip('/')}/{PREFIX}{secrets.token_hex(8)}", secrets.token_bytes(32))
+            (self.path / ELSEWHERE).write_text(self.files.where, encoding="utf-8")  # before anything is there
+        elif on_network(home):
+            self.files = WorkFiles(f"file://{self.path}/encrypted", secrets.token_bytes(32))
+        if self.files.key is not None:
+            self.files.try_out()
 
     def close(self) -> None:
         """Delete the folder and everything in it."""
@@ -45,9 +65,9 @@ def sweep(home: Path) -> list[Path]:
             continue  # not one of ours
         lock = _lock(path) if os.name != "nt" else None if _alive(path.name) else -1
         if lock is not None:
-            shutil.rmtree(path, ignore_errors=True)
+            if _delete(path):
+                stale.append(path)
             _unlock(lock)
-            stale.append(path)
     return stale
 
 
@@ -92,8 +112,20 @@ def _unlock(lock: int | None) -> None:
         os.close(lock)
 
 
-def _remove(path: Path, lock: int, with_parent: bool) -> None:
+def _delete(path: Path) -> bool:
+    """Delete a work folder, and first what it keeps in a store; where that cannot be, it stays for the next sweep."""
+    noted = path / ELSEWHERE
+    try:
+        if noted.is_file():
+            remove_store(noted.read_text(encoding="utf-8"))
+    except (OSError, MurmurateError):
+        return False
     shutil.rmtree(path, ignore_errors=True)
+    return True
+
+
+def _remove(path: Path, lock: int, with_parent: bool) -> None:
+    _delete(path)
     _unlock(lock)
     if with_parent:
         with suppress(OSError):

@@ -65,6 +65,7 @@ def release(
     rng: noise.Randomness | None = None,
     workers: int = 1,
     engine: str | Engine | None = None,
+    work: str | Path | None = None,
     release_id: str | None = None,
     resume: str | None = None,
     signed: Sequence[str] = (),
@@ -80,7 +81,8 @@ def release(
     published with the release. `confirmed` says what weakness a person confirmed, for the ledger. `format` is csv, geojson or
     gpkg, or several: the same data once more in the folder, for tools that open no Parquet. `rng` is seeded for tests
     and demos only. `workers` is a number of processes; `engine` is an engine or its word instead, such as "dask-local:2"
-    (docs/scale.md).
+    (docs/scale.md). `work` is where private work files lie: a folder, an address such as "s3://bucket/work", or "none" for no
+    copy of any row; by default a folder beside the ledger.
     `release_id` is random unless it is given; the ledger charges no id twice, so an order that is repeated is charged once.
     `resume` is the id of an interrupted release whose noisy counts are kept beside the ledger: it goes on under its charge.
     `signed` names who signed the release; a limit may ask for two people.
@@ -109,7 +111,7 @@ def release(
         ) as internal,
         running,
     ):
-        resumed, work_in = resume is not None, ledger.work_folder
+        resumed, work_in = resume is not None, work or ledger.work_folder
         payload = read_privately(
             mechanism, guarantee, private, rng, running, internal=internal, work_in=work_in, resumed=resumed
         )
@@ -156,6 +158,7 @@ def fit(
     rng: noise.Randomness | None = None,
     workers: int = 1,
     engine: str | Engine | None = None,
+    work: str | Path | None = None,
 ) -> Release:
     """Charge the ledger once and write a fitted model that can be sampled any number of times.
 
@@ -190,7 +193,7 @@ def fit(
         (temporary / MODEL).mkdir()
         if measured:
             model = measured_model(
-                mechanism, private, rng, internal, running, work_in=ledger.work_folder, resumed=resume is not None
+                mechanism, private, rng, internal, running, work_in=work or ledger.work_folder, resumed=resume is not None
             )
         else:
             model = fitted_whole(mechanism, guarantee, private, rng, internal)

@@ -46,7 +46,7 @@ def read_privately(
     running: engine.Engine,
     *,
     internal: Internal | None = None,
-    work_in: Path | None = None,
+    work_in: str | Path | None = None,
     resumed: bool = False,
 ) -> Trips | Payload | Iterable[Trips]:
     """Run a mechanism on private trips; return what leaves: trips, parts of trips, or another payload.
@@ -74,7 +74,7 @@ def measured_model(  # noqa: PLR0917
     rng: noise.Randomness,
     internal: Internal,
     running: engine.Engine,
-    work_in: Path | None,
+    work_in: str | Path | None,
     resumed: bool,
 ) -> Any:
     """Fit a measured mechanism; noisy counts are kept as they are drawn, and a resumed fit begins with those it has."""

@@ -28,6 +28,7 @@ KEYS = {"in": "source", "set": "parameters"} | {
         "declared",
         "format",
         "engine",
+        "work",
         "read",
         "clean",
     )
@@ -70,6 +71,8 @@ class Recipe:
     format: Sequence[str] = ()
     """Formats beside the release's own: csv, geojson, gpkg."""
     engine: str | None = None
+    work: str | None = None
+    """Folder or address for private work files, or "none" for no copy of any row."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     read: Mapping[str, Any] = field(default_factory=dict)
     clean: Mapping[str, Any] = field(default_factory=dict)
@@ -113,7 +116,7 @@ def _key_faults(values: Mapping[str, Any]) -> list[str]:
 
 def _type_faults(values: Mapping[str, Any]) -> list[str]:
     """Return a sentence for every value of a kind that its key cannot have."""
-    words = ("mechanism", "in", "out", "ledger", "population", "people", "link")
+    words = ("mechanism", "in", "out", "ledger", "population", "people", "link", "engine", "work")
     faults = [
         f"{key} must be text in quotes, not {values[key]!r:.40}" for key in words if not isinstance(values.get(key, ""), str)
     ]
@@ -218,7 +221,7 @@ def parse_value(text: str) -> Any:
 def to_toml(recipe: Recipe, parameters: Mapping[str, Any]) -> str:
     """Write the recipe as TOML, with every parameter of the mechanism."""
     lines = [f'mechanism = "{recipe.mechanism}"']
-    for key in ("in", "out", "ledger", "population", "people", "limit", "engine"):
+    for key in ("in", "out", "ledger", "population", "people", "limit", "engine", "work"):
         value = getattr(recipe, KEYS[key])
         lines.append(f"{key} = {_toml(value)}" if value is not None else f"# {key} = ")
     lines += [f"{key} = {_toml(getattr(recipe, key))}" for key in ("link", "keep_ids", "accept_no_guarantee")]

@@ -12,6 +12,7 @@ from murmurate.asking.rounds import is_measured
 from murmurate.core.ledger import Ledger
 from murmurate.core.ledger.store import work_folder
 from murmurate.core.pseudonyms import link_word
+from murmurate.core.work_files import NO_COPY
 from murmurate.custody import door
 from murmurate.custody.limits import Ask, population_for
 from murmurate.custody.looking import Finding, findings, refuse_fatal, weakness
@@ -93,6 +94,7 @@ class Prepared:
             "declared": self.recipe.declared,
             "rng": _randomness(self.seed),
             "engine": self.running,
+            "work": self.recipe.work,
         }
 
 
@@ -105,10 +107,13 @@ def prepare(recipe: Recipe, running: engine.Engine) -> Prepared:
     source = _given("--in", recipe.source)
     private: Opened
     if (mechanism.local or is_measured(mechanism)) and worth_streaming(source, **recipe.read):
-        beside = None if recipe.ledger == "demo" else work_folder(recipe.ledger)
+        beside = recipe.work or (None if recipe.ledger == "demo" else work_folder(recipe.ledger))
         # while this process reads, the others import what they need
-        running.start(type(mechanism).__module__, "murmurate.asking.rounds", "murmurate.ingest.stream", work_in=beside)
-        private = open_in_parts(source, running, read=recipe.read, clean=recipe.clean, people=recipe.people, work_dir=beside)
+        work_in = None if beside == NO_COPY else beside
+        running.start(type(mechanism).__module__, "murmurate.asking.rounds", "murmurate.ingest.stream", work_in=work_in)
+        opening: dict[str, Any] = {"read": recipe.read, "clean": recipe.clean, "people": recipe.people, "work_dir": beside}
+        unit = mechanism.guarantee().unit.name if is_measured(mechanism) else "user"
+        private = open_in_parts(source, running, unit=unit, **opening)
     else:
         private = open_private(source, read=recipe.read, clean=recipe.clean, people=recipe.people)
     return Prepared(recipe, mechanism, seed, private, target, running)

@@ -43,11 +43,14 @@ def open_in_parts(
     clean: Mapping[str, Any],
     people: str | None,
     work_dir: str | Path | None,
+    unit: str = "user",
 ) -> Partitions | CleanedPartitions:
-    """Read a file in parts of whole people, which are cleaned as they are loaded."""
+    """Read a file in parts of whole people, cleaned as they are loaded; for the unit trip whole trips are enough."""
     cleaning = Cleaning.of(clean)
     carry = (cleaning.occupied,) if cleaning and cleaning.occupied else ()
-    parts = scan(source, workers=running.workers, engine=running, work_dir=work_dir, carry=carry, **read)
+    trips = unit == "trip" and cleaning is None  # cleaning cuts the days of people into trips
+    options = {"work_dir": work_dir, "carry": carry, "whole_trips": trips, **read}
+    parts = scan(source, workers=running.workers, engine=running, **options)
     parts.identity = described(parts.identity, read, cleaning.settings() if cleaning else {}, people)
     return CleanedPartitions(parts, cleaning, running) if cleaning else parts
 

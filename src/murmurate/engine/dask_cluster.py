@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -69,30 +69,33 @@ class Dask(SharingEngine):
         """Return how many parts run at a time, as the scheduler says now."""
         if self._client is None:
             return self._own
-        return max(1, sum(one["nthreads"] for one in self._connected().scheduler_info(n_workers=-1)["workers"].values()))
+        return max(1, sum(one["nthreads"] for one in self._info()["workers"].values()))
 
-    def start(self, *modules: str, work_in: Path | None = None) -> None:
+    def start(self, *modules: str, work_in: str | Path | None = None) -> None:
         """Connect to the cluster, or make one."""
         self._work_in = work_in or self._work_in
         self._connected()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Apply a function to each item, in order; at most two items for each worker are under way."""
-        folder = self.place("tasks").parent
+        files = self.files()
         self._check_workers()
         most = 2 * self.workers
         waiting: deque[_Waiting] = deque()
         deaths = Deaths()
         try:
             for number, item in enumerate(items):
-                waiting.append(_Waiting(self._connected(), tasks.task(number, function, item, folder)))
+                waiting.append(_Waiting(tasks.task(number, function, item, files)))
+                self._submit(waiting, deaths)
                 if len(waiting) >= most:
                     yield self._result(waiting, deaths)
             while waiting:
                 yield self._result(waiting, deaths)
         finally:
-            for one in waiting:
-                one.future.cancel()
+            with suppress(*_lost(), RuntimeError):  # whatever went wrong is told, not that it cannot be cancelled
+                for one in waiting:
+                    if one.future is not None:
+                        one.future.cancel()
 
     def end(self) -> None:
         """Disconnect, and end the cluster where it is our own."""
@@ -102,8 +105,16 @@ class Dask(SharingEngine):
     def _disconnect(self) -> None:
         for thing in (self._client, self._cluster):
             if thing is not None:
-                thing.close()
+                with suppress(*_lost(), RuntimeError):  # one that is lost need not be ended well
+                    thing.close()
         self._client = self._cluster = None
+
+    def _submit(self, waiting: deque[_Waiting], deaths: Deaths) -> None:
+        """Run the task that came last."""
+        try:
+            waiting[-1].submit(self._connected())
+        except _lost():
+            self._run_again(waiting, deaths)
 
     def _result(self, waiting: deque[_Waiting], deaths: Deaths) -> Any:
         from distributed import KilledWorker
@@ -123,17 +134,17 @@ class Dask(SharingEngine):
                 deaths.note(deaths.finished + sum(some.future.status == "finished" for some in waiting))
                 for some in waiting:
                     if some.future.status == "error":
-                        some.submit(self._client)
+                        some.submit(self._connected())
             except ImportError:
                 raise EngineError(
                     "a worker cannot import murmurate.", "Install it on every worker, then run it again."
                 ) from None
-            except (*CANCELLED, OSError):
+            except _lost():
                 self._run_again(waiting, deaths)
         waiting.popleft()
         deaths.finished += 1
-        if isinstance(one.content, Path):
-            one.content.unlink(missing_ok=True)
+        if isinstance(one.content, str):
+            one.files.remove([one.content])
         return outcome.result(one.number)
 
     def _has_workers(self) -> bool:
@@ -154,10 +165,15 @@ class Dask(SharingEngine):
 
     def _run_again(self, waiting: deque[_Waiting], deaths: Deaths) -> None:
         """Connect again, to a new cluster where it is our own, and run again whatever had not been handed over."""
-        deaths.note(deaths.finished)
-        self._disconnect()
-        for one in waiting:
-            one.submit(self._connected())
+        while True:
+            deaths.note(deaths.finished)
+            self._disconnect()
+            try:
+                for one in waiting:
+                    one.submit(self._connected())
+                return
+            except _lost():
+                continue
 
     def _connected(self) -> Any:
         if self._client is not None:
@@ -178,7 +194,7 @@ class Dask(SharingEngine):
                 dashboard_address="127.0.0.1:0",
                 scheduler_kwargs={"dashboard": False},
                 memory_limit=0,  # no spilling of private values into files of Dask's own
-                local_directory=str(self.place("dask")),
+                local_directory=str(self._work().path / "dask"),
                 silence_logs=logging.CRITICAL,
                 env={"POLARS_MAX_THREADS": "1", **dict.fromkeys(MEMORY, str(KEPT_BYTES))},
             )
@@ -193,21 +209,39 @@ class Dask(SharingEngine):
             ) from None
         return self._client
 
+    def _info(self) -> Any:
+        """Return what the scheduler says of itself and its workers; connect again where the connection is lost."""
+        found = self._connected().scheduler_info(n_workers=-1)
+        if "workers" not in found:  # a client that lost its scheduler knows nothing of it
+            self._disconnect()
+            found = self._connected().scheduler_info(n_workers=-1)
+        if "workers" not in found:
+            raise TimeoutError("the scheduler does not answer")
+        return found
+
     def _check_workers(self) -> bool:
         """Return whether the cluster has workers; refuse one that listens to the network without TLS."""
-        found = self._connected().scheduler_info(n_workers=-1)
+        found = self._info()
         check_address(found["address"], "the scheduler")
         for address in found["workers"]:
             check_address(address, "a worker")
         return bool(found["workers"])
 
 
+def _lost() -> tuple[type[BaseException], ...]:
+    """Return what Dask raises where a task was cancelled or the scheduler cannot be reached any more."""
+    from distributed.client import ClosedClientError
+
+    return (*CANCELLED, OSError, ClosedClientError)
+
+
 class _Waiting:
     """A task under way, kept until its result is here, so that it can be run again."""
 
-    def __init__(self, client: Any, task: tasks.Task) -> None:
+    future: Any = None
+
+    def __init__(self, task: tasks.Task) -> None:
         self.task = task
-        self.submit(client)
 
     def submit(self, client: Any) -> None:
         """Run the task, under a new name that says nothing."""

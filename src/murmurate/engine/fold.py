@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from murmurate.core import progress
+from murmurate.core.work_files import WorkFiles
 from murmurate.errors import EngineError
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ class Left:
     """A large sum that a worker left in a private file."""
 
     parts: int
-    path: Path
+    files: WorkFiles
+    name: str
 
 
 def fold(
@@ -66,8 +67,8 @@ def fold(
             n_parts += 1
 
     size = -(-len(parts) // (BATCHES_PER_WORKER * engine.workers)) if isinstance(parts, Sized) else 1
-    place = engine.place("sums")
-    results = engine.map(partial(_count, function, add, place), _batches(numbered(), max(1, size)))
+    files = engine.files()
+    results = engine.map(partial(_count, function, add, files), _batches(numbered(), max(1, size)))
     small: list[Counted] = []
     large: list[Left] = []
     for found in progress.track(results, describe) if describe else results:
@@ -78,9 +79,9 @@ def fold(
         if len(small) > FAN_IN:
             small = [joined(add, small)]
     while len(large) > 1:
-        level = list(engine.map(partial(_add_files, add, place), _batches(iter(large), FAN_IN)))
+        level = list(engine.map(partial(_add_files, add, files), _batches(iter(large), FAN_IN)))
         for left in large:  # only now: a killed worker's files are added again
-            left.path.unlink(missing_ok=True)
+            left.files.remove([left.name])
         large = [found for found in level if isinstance(found, Left)]
         small += [found for found in level if isinstance(found, Counted)]
     if large:
@@ -106,38 +107,38 @@ def joined(add: Callable[[Sequence[Any]], Any], counted: Sequence[Counted]) -> C
     return Counted(parts, counted[0].value if len(counted) == 1 else add([one.value for one in counted]))
 
 
-def _count(function: Any, add: Any, place: Path | None, batch: list[tuple[int, Any]]) -> Counted | Left:
+def _count(function: Any, add: Any, files: WorkFiles | None, batch: list[tuple[int, Any]]) -> Counted | Left:
     """Count a batch of parts in the process of a worker."""
     counted: list[Counted] = []
     for number, item in batch:
         counted.append(Counted(1 << number, function(item)))
         if len(counted) > FAN_IN:
             counted = [joined(add, counted)]
-    return _kept(joined(add, counted), place)
+    return _kept(joined(add, counted), files)
 
 
-def _add_files(add: Any, place: Path | None, batch: list[Left]) -> Counted | Left:
+def _add_files(add: Any, files: WorkFiles | None, batch: list[Left]) -> Counted | Left:
     """Add sums that lie in files; the files stay, since this may have to run again."""
     total = _opened(batch[0])
     for left in batch[1:]:
         total = joined(add, [total, _opened(left)])
-    return _kept(total, place)
+    return _kept(total, files)
 
 
-def _kept(counted: Counted, place: Path | None) -> Counted | Left:
+def _kept(counted: Counted, files: WorkFiles | None) -> Counted | Left:
     """Leave a large sum in a file of its own."""
-    if place is None:
+    if files is None:
         return counted
     content = pickle.dumps(counted, protocol=pickle.HIGHEST_PROTOCOL)
     if len(content) < LARGE_BYTES:
         return counted
-    path = place.with_name(f"{place.name}-{secrets.token_hex(8)}")
-    path.write_bytes(content)
-    return Left(counted.parts, path)
+    name = f"sums-{secrets.token_hex(8)}"
+    files.put(name, content)
+    return Left(counted.parts, files, name)
 
 
 def _opened(left: Left) -> Counted:
-    counted: Counted = pickle.loads(left.path.read_bytes())  # noqa: S301  written by this very run, in a folder only it opens
+    counted: Counted = pickle.loads(left.files.get(left.name))  # noqa: S301  of this very run
     return counted
 
 

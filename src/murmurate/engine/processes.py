@@ -81,7 +81,7 @@ class Processes(SharingEngine):
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
 
-    def start(self, *modules: str, work_in: Path | None = None) -> None:
+    def start(self, *modules: str, work_in: str | Path | None = None) -> None:
         """Start the processes and let them import these modules, while this process goes on."""
         self._work_in = work_in or self._work_in
         for _ in range(self.workers):

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
+from murmurate.core.work_files import WorkFiles
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -23,10 +25,11 @@ class Engine(Protocol):
         """Return how many parts run at a time."""
         ...
 
-    def start(self, *modules: str, work_in: Path | None = None) -> None:
+    def start(self, *modules: str, work_in: str | Path | None = None) -> None:
         """Start the workers while this process goes on, and let them import these modules.
 
-        `work_in` is where private work files lie, which every worker must be able to open; default: the state folder.
+        `work_in` is the folder or the store for private work files, which every worker must be able to open; default: the
+        state folder.
         """
         ...
 
@@ -48,8 +51,12 @@ class Engine(Protocol):
         """Return a handle of a value that many items need; `opened` gives the value back in any process."""
         ...
 
+    def files(self) -> WorkFiles | None:
+        """Return where workers leave large sums; None where there is no other process."""
+        ...
+
     def place(self, name: str) -> Path | None:
-        """Return where a worker may leave a large result; None where there is no other process."""
+        """Return where a worker may leave a large result; None where there is no other process, or no folder of all of them."""
         ...
 
     def __enter__(self) -> Self: ...

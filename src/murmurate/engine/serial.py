@@ -18,7 +18,7 @@ class Serial:
 
     workers = 1
 
-    def start(self, *modules: str, work_in: Path | None = None) -> None:
+    def start(self, *modules: str, work_in: str | Path | None = None) -> None:
         """Do nothing: this process runs already."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -39,6 +39,9 @@ class Serial:
     def share(self, value: Any) -> Any:
         """Return a handle of a value that many items need; `opened` gives the value back."""
         return value
+
+    def files(self) -> None:
+        """Return where workers leave large sums: nowhere, as there are none."""
 
     def place(self, name: str) -> Path | None:
         """Return where another process may leave a large result: nowhere, as there is no other process."""

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from murmurate.core.work import WorkFolder
+from murmurate.core.work_files import WorkFiles
 from murmurate.engine.fold import fold
 
 Item = TypeVar("Item")
@@ -20,10 +21,11 @@ Result = TypeVar("Result")
 class Shared:
     """Where a shared value lies."""
 
-    path: Path
+    files: WorkFiles
+    name: str
 
 
-_last: tuple[Path, Any] | None = None
+_last: tuple[Shared, Any] | None = None
 
 
 def opened(handle: Any) -> Any:
@@ -31,9 +33,8 @@ def opened(handle: Any) -> Any:
     global _last  # noqa: PLW0603  one value a process, so that a model is read once and not once a part
     if not isinstance(handle, Shared):
         return handle
-    if _last is None or _last[0] != handle.path:
-        with handle.path.open("rb") as file:
-            _last = handle.path, pickle.load(file)  # noqa: S301  written by this very run, in a folder only it may open
+    if _last is None or _last[0] != handle:
+        _last = handle, pickle.loads(handle.files.get(handle.name))  # noqa: S301  written by this very run, for it alone
     return _last[1]
 
 
@@ -44,7 +45,7 @@ class SharingEngine:
 
     def __init__(self) -> None:
         self._folder: WorkFolder | None = None
-        self._work_in: Path | None = None
+        self._work_in: str | Path | None = None
         self._shared = 0
         self._users = 0
 
@@ -61,15 +62,22 @@ class SharingEngine:
     def share(self, value: Any) -> Shared:
         """Write a value that many items need to a private file once; each worker reads it once, by `opened`."""
         self._shared += 1
-        path = self.place(f"shared-{self._shared}")
-        with path.open("wb") as file:
-            pickle.dump(value, file, protocol=pickle.HIGHEST_PROTOCOL)
-        return Shared(path)
+        name = f"shared-{self._shared}"
+        self.files().put(name, pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
+        return Shared(self.files(), name)
 
-    def place(self, name: str) -> Path:
-        """Return where a worker may leave a large result: a file is cheaper than a pipe."""
+    def files(self) -> WorkFiles:
+        """Return where workers find tasks and leave large results."""
+        return self._work().files
+
+    def place(self, name: str) -> Path | None:
+        """Return where a worker may leave a large result: a file is cheaper than a pipe. None where files are elsewhere."""
+        folder = self.files().folder
+        return None if folder is None else folder / name
+
+    def _work(self) -> WorkFolder:
         self._folder = self._folder or WorkFolder(self._work_in)
-        return self._folder.path / name
+        return self._folder
 
     def end(self) -> None:
         """End the workers."""

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from murmurate.core.work_files import WorkFiles
 from murmurate.engine import tasks
 from murmurate.engine.shared import SharingEngine
 from murmurate.errors import EngineError, MissingPart
@@ -53,22 +54,21 @@ class Spark(SharingEngine):
         """Return how many parts run at a time."""
         return int(self._connected().sparkContext.defaultParallelism)
 
-    def start(self, *modules: str, work_in: Path | None = None) -> None:
+    def start(self, *modules: str, work_in: str | Path | None = None) -> None:
         """Connect to the cluster, or start Spark here."""
         self._work_in = work_in or self._work_in
         self._connected()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Apply a function to each item, in order; `TASKS_PER_JOB` items for each worker are one job."""
-        session, folder, workers = self._connected(), self.place("tasks").parent, self.workers
+        session, files, workers = self._connected(), self.files(), self.workers
         rest = iter(items)
         while job := list(islice(rest, TASKS_PER_JOB * workers)):
-            paths = [folder / f"task-{secrets.token_hex(8)}" for _ in job]
-            for number, (item, path) in enumerate(zip(job, paths, strict=True)):
-                path.write_bytes(pickle.dumps(tasks.task(number, function, item, folder), protocol=pickle.HIGHEST_PROTOCOL))
-            yield from self._run(session, [str(path) for path in paths])
-            for path in paths:
-                path.unlink(missing_ok=True)
+            names = [f"task-{secrets.token_hex(8)}" for _ in job]
+            for number, (item, name) in enumerate(zip(job, names, strict=True)):
+                files.put(name, pickle.dumps(tasks.task(number, function, item, files), protocol=pickle.HIGHEST_PROTOCOL))
+            yield from self._run(session, files, names)
+            files.remove(names)
 
     def end(self) -> None:
         """End Spark where this process started it."""
@@ -76,22 +76,22 @@ class Spark(SharingEngine):
             self._session.stop()
         self._session = None
 
-    def _run(self, session: Any, paths: list[str]) -> Iterator[Any]:
+    def _run(self, session: Any, files: WorkFiles, names: list[str]) -> Iterator[Any]:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        numbers = session.range(len(paths), numPartitions=len(paths))
+        numbers = session.range(len(names), numPartitions=len(names))
         try:
-            rows = numbers.mapInArrow(_Runner(tuple(paths)), "number bigint, outcome binary").collect()
+            rows = numbers.mapInArrow(_Runner(files, tuple(names)), "number bigint, outcome binary").collect()
         except (PySparkException, Py4JError) as error:
             raise EngineError(
                 f"Spark gave up a part of the work ({type(error).__name__}).",
                 "Look after its executors: they need this package, this account and the disk of the work folder.",
             ) from None
         outcomes = {int(row.number): row.outcome for row in rows}
-        if len(rows) != len(outcomes) or outcomes.keys() != set(range(len(paths))):
+        if len(rows) != len(outcomes) or outcomes.keys() != set(range(len(names))):
             raise EngineError("Spark returned a part of the work twice or not at all.", "Run it again.")
-        for number in range(len(paths)):
+        for number in range(len(names)):
             outcome: tasks.Outcome = pickle.loads(outcomes[number])  # noqa: S301  from a worker of this very run
             yield outcome.result(number)
 
@@ -109,7 +109,7 @@ class Spark(SharingEngine):
             return existing
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master(self._master).appName("murmurate")
-        for name, value in {**SETTINGS, "spark.local.dir": str(self.place("spark"))}.items():
+        for name, value in {**SETTINGS, "spark.local.dir": str(self._work().path / "spark")}.items():
             builder = builder.config(name, value)
         try:
             self._session = builder.getOrCreate()
@@ -126,14 +126,14 @@ class Spark(SharingEngine):
 class _Runner:
     """Runs the tasks of some numbers in an executor; shows nothing of what they carry."""
 
-    def __init__(self, paths: tuple[str, ...]) -> None:
-        self._paths = paths
+    def __init__(self, files: WorkFiles, names: tuple[str, ...]) -> None:
+        self._files, self._names = files, names
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                one: tasks.Task = pickle.loads(Path(self._paths[number]).read_bytes())  # noqa: S301  from this very run
+                one: tasks.Task = pickle.loads(self._files.get(self._names[number]))  # noqa: S301  from this very run
                 outcome = pickle.dumps(tasks.run(one), protocol=pickle.HIGHEST_PROTOCOL)
                 yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([outcome])], ["number", "outcome"])

@@ -7,14 +7,15 @@ its error travel as bytes. Each task checks that its worker runs the same packag
 from __future__ import annotations
 
 import pickle
+import secrets
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
+from murmurate.core.work_files import WorkFiles
 from murmurate.errors import EngineError
 
 PACKAGES = ("murmurate", "numpy", "polars", "pyarrow", "numba", "scipy")
@@ -28,8 +29,9 @@ class Task:
     """A function and its item for a worker somewhere; shows its number alone."""
 
     number: int
-    content: bytes | Path
-    folder: Path
+    content: bytes | str
+    """The pickled function and item, or the name of the file that holds them."""
+    files: WorkFiles
     versions: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -58,21 +60,21 @@ class Outcome:
         return value
 
 
-def task(number: int, function: Callable[[Any], Any], item: Any, folder: Path) -> Task:
-    """Pack a function and its item; large ones into a file in the work folder."""
-    content: bytes | Path = pickle.dumps((function, item), protocol=pickle.HIGHEST_PROTOCOL)
+def task(number: int, function: Callable[[Any], Any], item: Any, files: WorkFiles) -> Task:
+    """Pack a function and its item; large ones into a private file."""
+    content: bytes | str = pickle.dumps((function, item), protocol=pickle.HIGHEST_PROTOCOL)
     if isinstance(content, bytes) and len(content) > INLINE_BYTES:
-        path = folder / f"task-{number}"
-        path.write_bytes(content)
-        content = path
-    return Task(number, content, folder, versions())
+        name = f"task-{secrets.token_hex(8)}"
+        files.put(name, content)
+        content = name
+    return Task(number, content, files, versions())
 
 
 def run(one: Task) -> Outcome:
     """Run a task in the process of a worker; what goes wrong comes back as a value, so that the engine logs nothing of it."""
     try:
         _check(one)
-        content = one.content.read_bytes() if isinstance(one.content, Path) else one.content
+        content = one.files.get(one.content) if isinstance(one.content, str) else one.content
         function, item = pickle.loads(content)  # noqa: S301  from the process that asked for this work
         return Outcome(one.number, pickle.dumps(function(item), protocol=pickle.HIGHEST_PROTOCOL), failed=False)
     except Exception as error:  # noqa: BLE001  raised again where the work was asked for
@@ -99,10 +101,11 @@ def _check(one: Task) -> None:
             f"a worker runs other versions: {', '.join(differ)}.",
             "Install the same versions on every worker, then run it again.",
         )
-    if not one.folder.is_dir():
+    if one.files.folder is not None and not one.files.folder.is_dir():
         raise EngineError(
             "a worker cannot open the folder for private work files.",
-            "Put the ledger, or MURMURATE_STATE, on a disk that every worker can open, and run workers under this account.",
+            "Put the ledger, or MURMURATE_STATE, on a disk that every worker can open, and run workers under this account; or "
+            "name an object store with --work.",
         )
 
 

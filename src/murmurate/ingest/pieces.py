@@ -10,11 +10,13 @@ import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
-from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
+from murmurate.core.space import Integers
+from murmurate.core.work_files import WorkFiles
 from murmurate.engine import Engine
 from murmurate.errors import MurmurateError
 from murmurate.ingest.buckets import write_hashes, write_runs
@@ -30,6 +32,10 @@ from murmurate.ingest.runs import Runs, settle, starts_of
 
 MAX_GROUP_POINTS = 4
 """Largest row group that is read at once, in parts: a file of larger ones is read in one process, batch by batch."""
+
+
+Whole = Literal["people", "trips"]
+"""What no two parts share: people, or, where the unit of a promise is a trip, trips alone."""
 
 
 class OutOfOrder(Exception):
@@ -89,13 +95,13 @@ def pieces_of(files: Sequence[SourceFile], options: ReadOptions, target: int) ->
     return pieces if len(pieces) > 1 else []
 
 
-def settled_pieces(
-    pieces: Sequence[Piece], options: ReadOptions, engine: Engine, folder: Path, report: ReadReport
+def settled_pieces(  # noqa: PLR0917
+    pieces: Sequence[Piece], options: ReadOptions, engine: Engine, files: WorkFiles, report: ReadReport, whole: Whole
 ) -> Iterator[Written]:
-    """Yield each part that was written into a private folder; `OutOfOrder` where that cannot be."""
-    edges = _Edges(folder, report)
+    """Yield each part of whole people or trips that was written into private files; `OutOfOrder` where that cannot be."""
+    edges = _Edges(files, report, whole)
     known: Settled | None = None
-    for one in engine.map(partial(_settle_piece, options, folder), pieces):
+    for one in engine.map(partial(_settle_piece, options, files, whole), pieces):
         if one is None:
             raise OutOfOrder
         if known is not None and (one.found, one.text_names, one.columns) != (known.found, known.text_names, known.columns):
@@ -111,16 +117,16 @@ def settled_pieces(
 
 
 class _Edges:
-    """Joins the people at the edges of pieces, and puts them into parts of their own."""
+    """Joins the people (or trips) at the edges of pieces, and puts them into parts of their own."""
 
-    def __init__(self, folder: Path, report: ReadReport) -> None:
-        self._folder, self._report = folder, report
+    def __init__(self, files: WorkFiles, report: ReadReport, whole: Whole) -> None:
+        self._files, self._report, self._whole_what = files, report, whole
         self._open: list[Runs] = []
         self._whole: list[Runs] = []
 
     def before(self, head: Runs, *, ends: bool) -> Iterator[Written]:
         """Take the first person of a piece; `ends` says that others follow it there."""
-        if self._open and self._open[0].uid[0] != head.uid[0]:
+        if self._open and self._names(self._open[0]) != self._names(head):
             yield from self._close()
         self._open.append(head)
         if ends:
@@ -135,6 +141,9 @@ class _Edges:
         yield from self._close()
         yield from self._write()
 
+    def _names(self, runs: Runs) -> tuple[Any, ...]:
+        return (runs.uid[0], runs.tid[0]) if self._whole_what == "trips" else (runs.uid[0],)
+
     def _close(self) -> Iterator[Written]:
         if self._open:
             self._whole.append(Runs.together(self._open))
@@ -145,7 +154,7 @@ class _Edges:
     def _write(self) -> Iterator[Written]:
         if self._whole:
             runs, self._whole = Runs.together(self._whole), []
-            yield written(runs, self._folder, self._report)
+            yield written(runs, self._files, self._report, self._whole_what)
 
 
 @dataclass
@@ -182,14 +191,14 @@ def read_piece(options: ReadOptions, piece: Piece) -> Read | None:
     return Read(Runs.together(parts), checker.found, checker.text_names, report)
 
 
-def _settle_piece(options: ReadOptions, folder: Path, piece: Piece) -> Settled | None:
+def _settle_piece(options: ReadOptions, files: WorkFiles, whole: Whole, piece: Piece) -> Settled | None:
     """Read, check and sort a piece in the process of a worker; None where anything in it is out of order."""
     found = read_piece(options, piece)
     if found is None:
         return None
     runs, report = found.runs, found.report
-    at = np.append(np.flatnonzero(starts_of(runs.uid)), len(runs.uid))
-    names = runs.uid.gather(at[:-1])
+    at = group_starts(runs, whole)
+    names = pl.DataFrame([runs.uid.gather(at[:-1]), *([runs.tid.gather(at[:-1])] if whole == "trips" else [])])
     if names.n_unique() < len(names):
         return None
     return Settled(
@@ -198,9 +207,16 @@ def _settle_piece(options: ReadOptions, folder: Path, piece: Piece) -> Settled |
         runs.points.columns,
         head=runs.slice(0, int(at[1])),
         tail=runs.slice(int(at[-2]), int(at[-1])) if len(names) > 1 else None,
-        middle=written(runs.slice(int(at[1]), int(at[-2])), folder, report) if len(names) > 2 else None,
+        middle=written(runs.slice(int(at[1]), int(at[-2])), files, report, whole) if len(names) > 2 else None,
         report=report,
     )
+
+
+def group_starts(runs: Runs, whole: Whole) -> Integers:
+    """Return the first run of each person, or trip, in a row, and the number of runs."""
+    if whole == "trips":
+        return np.arange(len(runs.uid) + 1)
+    return np.append(np.flatnonzero(starts_of(runs.uid)), len(runs.uid))
 
 
 def _plain_times(checker: PointChecker, batch: Batch) -> bool:
@@ -208,12 +224,14 @@ def _plain_times(checker: PointChecker, batch: Batch) -> bool:
     return "datetime" not in checker.found or isinstance(batch.frame[checker.found["datetime"]].dtype, pl.Datetime)
 
 
-def written(runs: Runs, folder: Path, report: ReadReport) -> Written:
+def written(runs: Runs, files: WorkFiles, report: ReadReport, whole: Whole = "people") -> Written:
     """Sort the trips of some people and write them."""
     settled = settle(runs, report, Faults(), strict=False, files=[])
     name = f"part-{secrets.token_hex(8)}"  # of its own: a piece may be read again by another worker
-    write_runs(folder, name, Packed.of(settled, Blocks()))
-    return Written(name, write_hashes(folder, name, settled.uid), settled.points.columns)
+    write_runs(files, name, Packed.of(settled, Blocks()))
+    return Written(
+        name, write_hashes(files, name, settled.uid, settled.tid if whole == "trips" else None), settled.points.columns
+    )
 
 
 def add_counts(report: ReadReport, other: ReadReport) -> None:

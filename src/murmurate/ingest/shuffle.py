@@ -12,20 +12,19 @@ import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
+from murmurate.core.work_files import WorkFiles
 from murmurate.engine import Engine
 from murmurate.engine.shared import opened
-from murmurate.ingest.buckets import disk_errors, forget_runs, read_runs_between, write_runs
+from murmurate.ingest.buckets import forget_runs, read_bucket, write_buckets
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.options import ReadOptions
-from murmurate.ingest.packed import Blocks, Packed
+from murmurate.ingest.people import buckets_of
 from murmurate.ingest.pieces import OutOfOrder, Piece, Written, add_counts, read_piece, written
 from murmurate.ingest.runs import Runs
 
@@ -44,13 +43,13 @@ class _Scattered:
 
 
 def shuffled_pieces(  # noqa: PLR0917
-    pieces: Sequence[Piece], options: ReadOptions, engine: Engine, folder: Path, report: ReadReport, n_parts: int
+    pieces: Sequence[Piece], options: ReadOptions, engine: Engine, files: WorkFiles, report: ReadReport, n_parts: int
 ) -> Iterator[Written]:
-    """Yield parts of whole people, written into a private folder; `OutOfOrder` where the source has a fault."""
+    """Yield parts of whole people, written into private files; `OutOfOrder` where the source has a fault."""
     width = -(-n_parts // FAN)  # buckets of a group: 1 where one level is enough
     names: list[str] = []
     kind = None
-    for one in engine.map(partial(_scatter_piece, options, folder, n_parts, width), pieces):
+    for one in engine.map(partial(_scatter_piece, options, files, n_parts, width), pieces):
         if one is None or (kind is not None and one.kind != kind):
             raise OutOfOrder
         kind = one.kind
@@ -59,96 +58,67 @@ def shuffled_pieces(  # noqa: PLR0917
     shared = engine.share(names)
     items = [(shared, k) for k in range(n_parts)]
     if width > 1:
-        names, items = _second_level(names, engine, folder, n_parts, width)
-    for part, counted in engine.map(partial(_gather, folder), items):
+        names, items = _second_level(names, engine, files, n_parts, width)
+    for part, counted in engine.map(partial(_gather, files), items):
         add_counts(report, counted)
         if part is not None:
             yield part
-    forget_runs(folder, names)
+    forget_runs(files, names)
 
 
 def _second_level(
-    names: list[str], engine: Engine, folder: Path, n_parts: int, width: int
+    names: list[str], engine: Engine, files: WorkFiles, n_parts: int, width: int
 ) -> tuple[list[str], list[tuple[Any, int]]]:
     """Cut the groups of all files into buckets; return the new files, and of each part where its group lies and its bucket."""
     n_groups = -(-n_parts // width)
     chunks = [engine.share(names[k : k + n_groups]) for k in range(0, len(names), n_groups)]  # of a group: about one piece each
     tasks = [(chunk, group) for group in range(n_groups) for chunk in chunks]
-    found = list(engine.map(partial(_scatter_group, folder, n_parts, width), tasks))
-    forget_runs(folder, names)
+    found = list(engine.map(partial(_scatter_group, files, n_parts, width), tasks))
+    forget_runs(files, names)
     groups = [engine.share(found[k : k + len(chunks)]) for k in range(0, len(found), len(chunks))]
     return found, [(groups[k // width], k % width) for k in range(n_parts)]
 
 
-def _scatter_piece(options: ReadOptions, folder: Path, n_parts: int, width: int, piece: Piece) -> _Scattered | None:
+def _scatter_piece(options: ReadOptions, files: WorkFiles, n_parts: int, width: int, piece: Piece) -> _Scattered | None:
     """Read and check a piece in the process of a worker and leave its rows by group; None where it has a fault."""
     found = read_piece(options, piece)
     if found is None:
         return None
     runs = Runs(found.runs.uid, found.runs.tid, found.runs.lengths, found.runs.points.select(pl.exclude("^\0.*$")))
-    bucket = _buckets(runs.uid, n_parts) // width
-    name = _scatter(folder, runs, bucket, -(-n_parts // width))
+    bucket = buckets_of(runs.uid, n_parts) // width
+    name = _scatter(files, runs, bucket, -(-n_parts // width))
     return _Scattered(name, (found.found, found.text_names, runs.points.columns), found.report)
 
 
-def _scatter_group(folder: Path, n_parts: int, width: int, item: tuple[Any, int]) -> str:
+def _scatter_group(files: WorkFiles, n_parts: int, width: int, item: tuple[Any, int]) -> str:
     """Put the rows of one group of some files by bucket."""
     shared, group = item
-    runs = _bucket_of(folder, opened(shared), group)
-    bucket = _buckets(runs.uid, n_parts) % width if runs is not None else np.empty(0, np.int64)
-    return _scatter(folder, runs, bucket, width)
+    runs = _bucket_of(files, opened(shared), group)
+    bucket = buckets_of(runs.uid, n_parts) % width if runs is not None else np.empty(0, np.int64)
+    return _scatter(files, runs, bucket, width)
 
 
-def _scatter(folder: Path, runs: Runs | None, bucket: NDArray[np.int64], n: int) -> str:
+def _scatter(files: WorkFiles, runs: Runs | None, bucket: NDArray[np.int64], n: int) -> str:
     name = f"bucket-{secrets.token_hex(8)}"  # of its own: this may run again on another worker
     ends = np.zeros((2, n + 1), np.int64)
     if runs is not None:
         order = np.argsort(bucket, kind="stable")
-        moved = runs.reordered(order)
+        runs = runs.reordered(order)
         ends[0] = np.searchsorted(bucket[order], np.arange(n + 1))
-        ends[1] = np.concatenate(([0], np.cumsum(moved.lengths)))[ends[0]]
-        write_runs(folder, name, Packed.of(moved, Blocks()))
-    with disk_errors(folder):
-        np.save(folder / f"{name}.npy", ends)
+        ends[1] = np.concatenate(([0], np.cumsum(runs.lengths)))[ends[0]]
+    write_buckets(files, name, runs, ends)
     return name
 
 
-def _bucket_of(folder: Path, names: Sequence[str], k: int) -> Runs | None:
+def _bucket_of(files: WorkFiles, names: Sequence[str], k: int) -> Runs | None:
     """Return one bucket of several files, in their order; None where nobody is in it."""
-    parts = []
-    for name in names:
-        ends = np.load(folder / f"{name}.npy", mmap_mode="r")[:, k : k + 2]
-        if ends[0, 0] < ends[0, 1]:
-            parts.append(read_runs_between(folder, name, runs=ends[0].tolist(), points=ends[1].tolist()))
+    parts = [found for name in names if (found := read_bucket(files, name, k)) is not None]
     return Runs.together(parts) if parts else None
 
 
-def _gather(folder: Path, item: tuple[Any, int]) -> tuple[Written | None, ReadReport]:
+def _gather(files: WorkFiles, item: tuple[Any, int]) -> tuple[Written | None, ReadReport]:
     """Write a part: everybody in one bucket of all files."""
     shared, k = item
     report = ReadReport()
-    runs = _bucket_of(folder, opened(shared), k)
-    return (written(runs, folder, report) if runs is not None else None), report
-
-
-def _buckets(uid: pl.Series, n_parts: int) -> NDArray[np.int64]:
-    """Return the bucket of each name, by a hash that no version of any package changes."""
-    text = pl.Series(uid.cast(pl.String)).to_arrow()
-    _, ends, letters = text.cast("large_string").buffers()
-    if not len(uid):
-        return np.empty(0, np.int64)
-    at = np.frombuffer(ends, np.int64)[text.offset : text.offset + len(uid) + 1]
-    return _hashed(at, np.frombuffer(letters, np.uint8) if letters is not None else np.empty(0, np.uint8), n_parts)
-
-
-@njit(cache=True, nogil=True)
-def _hashed(ends: NDArray[np.int64], letters: NDArray[np.uint8], n: int) -> NDArray[np.int64]:
-    """Return FNV-1a of 64 bits, well mixed, modulo n."""
-    out = np.empty(len(ends) - 1, np.int64)
-    for k in range(len(out)):
-        h = np.uint64(0xCBF29CE484222325)
-        for j in range(ends[k], ends[k + 1]):
-            h = (h ^ np.uint64(letters[j])) * np.uint64(0x100000001B3)
-        h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-        out[k] = np.int64((h ^ (h >> np.uint64(33))) % np.uint64(n))
-    return out
+    runs = _bucket_of(files, opened(shared), k)
+    return (written(runs, files, report) if runs is not None else None), report

@@ -20,19 +20,27 @@ import polars as pl
 
 from murmurate.core.parameters import whole
 from murmurate.core.space import Space
-from murmurate.core.trips import ORDER, Identity, Trips, contents
-from murmurate.engine import Engine
+from murmurate.core.trips import Identity, Trips, contents
+from murmurate.core.work_files import NO_COPY
+from murmurate.engine import Engine, Serial
 from murmurate.errors import InputError
-from murmurate.ingest.buckets import Buckets, PartsFolder, people_of, read_hashes, read_people, read_runs, write_hashes
+from murmurate.ingest.buckets import Buckets, PartsFolder, read_runs
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.faults import Faults, guarded
-from murmurate.ingest.files import SourceFile, fingerprint, refuse_changed
+from murmurate.ingest.files import Seal, SourceFile, fingerprint, refuse_changed
 from murmurate.ingest.formats import parquet
+from murmurate.ingest.found import Found
 from murmurate.ingest.options import ReadOptions
-from murmurate.ingest.packed import Blocks, Packed
-from murmurate.ingest.people import Hashes, PeopleInParts, anyone_twice, hash_names
-from murmurate.ingest.pieces import OutOfOrder, Written, add_counts, pieces_of, settled_pieces
+from murmurate.ingest.people import hash_names, hash_trips
+from murmurate.ingest.pieces import OutOfOrder, Whole, Written, add_counts, group_starts, pieces_of, settled_pieces
 from murmurate.ingest.read import find_files, is_path, parse_space, points
+from murmurate.ingest.rereading import (
+    POINTS_PER_READING,
+    check_rows,
+    look,
+    refuse_strict,
+    selections,
+)
 from murmurate.ingest.runs import Runs, settle, starts_of
 from murmurate.ingest.shuffle import shuffled_pieces
 
@@ -52,9 +60,12 @@ _STREAM_BYTES, _STREAM_ROWS = 64 * 2**20, 4_000_000
 
 
 class Partitions:
-    """Parts of whole people, which can be read any number of times; no person is in two parts."""
+    """Parts of whole people, which can be read any number of times; no person is in two parts.
 
-    def __init__(self, found: _Found, *, fingerprint: str, space: Space | None, time_zone: str, report: ReadReport) -> None:
+    Parts that were asked for whole trips may share people, but no trip.
+    """
+
+    def __init__(self, found: Found, *, fingerprint: str, space: Space | None, time_zone: str, report: ReadReport) -> None:
         self.identity = Identity(fingerprint, found.people())
         self.columns = found.columns
         self.space = space
@@ -62,7 +73,7 @@ class Partitions:
         self.n_points = report.points
         self.report = report
         """Private counts of what was read, sorted and left out."""
-        self._held, self._folder, self._names = found.held, found.folder, found.names
+        self._held, self._folder, self._names, self._again = found.held, found.folder, found.names, found.again
 
     def carries(self) -> frozenset[str]:
         """Return the kinds of content that are there, as `Trips.carries` does."""
@@ -77,15 +88,17 @@ class Partitions:
         if self._held is not None:
             return [Part(packed.runs, self.space, self.time_zone) for packed in self._held]
         if self._folder is not None:
-            loads = [partial(read_runs, self._folder.path, name) for name in self._names]
+            loads = [partial(read_runs, self._folder.files, name) for name in self._names]
             return [Part(load, self.space, self.time_zone) for load in loads]
+        if self._again is not None:
+            return [Part(selection, self.space, self.time_zone) for selection in self._again]
         raise InputError("these partitions were closed.")
 
     def close(self) -> None:
         """Free the memory and delete the files in the work folder."""
         if self._folder is not None:
             self._folder.close()
-        self._held = self._folder = None
+        self._held = self._folder = self._again = None
 
     def __enter__(self) -> Partitions:
         return self
@@ -118,11 +131,14 @@ def scan(
     report: ReadReport | None = None,
     workers: int = 1,
     engine: Engine | None = None,
+    whole_trips: bool = False,
     **read_options: Any,
 ) -> Partitions:
     """Read files as parts of about `points_per_partition` points; `read_options` and faults are those of `read`.
 
-    More than `hold_points` points wait in private files in `work_dir`. Only the columns named in `carry` are kept beside
+    More than `hold_points` points wait in private files in `work_dir`, a folder or the address of a store; with "none" nothing
+    is kept and the source is read again for each part. `whole_trips` lets parts share people, but no trip, where that saves
+    sorting: for promises whose unit is a trip. Only the columns named in `carry` are kept beside
     the canonical ones. With `workers` > 1 the file is hashed while it is read; the workers of an `engine` share the reading
     of a Parquet file that stands person by person.
     """
@@ -133,15 +149,19 @@ def scan(
     counts = report if report is not None else ReadReport()
     files = find_files(source, options, counts)
     faults = Faults()
-    found: _Found | None = None
+    found: Found | None = None
     with guarded(faults, None):
         with ThreadPoolExecutor(1) as aside:  # hashing needs no lock of Python's
             sealing = aside.submit(fingerprint, files)
             if workers == 1:
                 sealing.result()
-            reading = _Reading(files, options, points_per_partition, workers)
-            found = reading.in_pieces(engine, counts, work_dir) if engine is not None and engine.workers > 1 else None
-            found = found or reading.first_pass(faults, counts, hold_points, work_dir)
+            reading = _Reading(files, options, points_per_partition, workers, "trips" if whole_trips else "people")
+            if work_dir == NO_COPY:
+                found = reading.again(sealing.result(), engine or Serial(), faults, counts)
+            elif engine is not None and engine.workers > 1:
+                found = reading.in_pieces(engine, counts, work_dir)
+            if found is None and work_dir != NO_COPY:
+                found = reading.first_pass(faults, counts, hold_points, work_dir)
             seal = sealing.result()
         refuse_changed(files, seal)
     faults.raise_if_any()
@@ -181,70 +201,6 @@ def _rows_of_parquet(path: Path) -> int:
         return 0
 
 
-class _Found:
-    """Collects the result of the first pass."""
-
-    def __init__(self, hold_points: int, work_dir: str | Path | None) -> None:
-        self.n_people = 0
-        self.columns: list[str] = []
-        self.held: list[Packed] | None = []
-        self.folder: PartsFolder | None = None
-        self.names: list[str] = []
-        self._blocks = Blocks()
-        self._hold_points, self._work_dir = hold_points, work_dir
-        self._points = 0
-
-    def take(self, parts: Sequence[Runs]) -> None:
-        """Keep parts in memory, or in files once there are too many points."""
-        for part in parts:
-            self._points += part.n_points
-            packed = Packed.of(part, self._blocks)
-            if self.held is not None and self._points <= self._hold_points:
-                self.held.append(packed)
-                continue
-            for waiting in [*(self.held or []), packed]:
-                self.folder = self.folder or PartsFolder(self._work_dir)
-                self.names.append(f"part-{len(self.names)}")
-                self.folder.write(self.names[-1], waiting)
-                write_hashes(self.folder.path, self.names[-1], waiting.uid)
-            self.held, self._blocks = None, Blocks()  # what is in files needs no memory
-
-    def meet(self, part: Written) -> None:
-        """Note the number of people and the columns of a part, and its name where it was written."""
-        self.n_people += part.n_people
-        have = {"uid", "tid", *part.columns}
-        self.columns = [name for name in ORDER if name in have]
-        self.columns += [name for name in part.columns if name not in ORDER and not name.startswith("\0")]
-        if part.name:
-            self.held = None
-            self.names.append(part.name)
-
-    def people(self) -> PeopleInParts:
-        """Return the names of the people, which stay where their parts are."""
-        if self.held is not None:
-            return PeopleInParts([partial(people_of, packed.uid) for packed in self.held], self.n_people)
-        return PeopleInParts([partial(read_people, self._path, name) for name in self.names], self.n_people)
-
-    def anyone_twice(self, engine: Engine | None = None) -> bool:
-        """Return whether a person is in two parts."""
-        parts: list[Callable[[], Hashes]]
-        if self.held is not None:
-            parts = [partial(_hashes_of, packed.uid) for packed in self.held]
-        else:
-            parts = [partial(read_hashes, self._path, name) for name in self.names]
-        return anyone_twice(parts, self.n_people, engine)
-
-    @property
-    def _path(self) -> Path:
-        if self.folder is None:
-            raise InputError("these partitions were closed.")
-        return self.folder.path
-
-
-def _hashes_of(uid: pl.Series) -> Hashes:
-    return hash_names(people_of(uid))
-
-
 class _NotGrouped(Exception):
     """A person's rows stand in more than one place of the file."""
 
@@ -252,45 +208,47 @@ class _NotGrouped(Exception):
 class _Reading:
     """Reads the files of a source, in parts of whole people where the rows stand so."""
 
-    def __init__(self, files: list[SourceFile], options: ReadOptions, target: int, workers: int) -> None:
+    def __init__(self, files: list[SourceFile], options: ReadOptions, target: int, workers: int, whole: Whole) -> None:
         self.files = files
         self.options = options
         self.workers = workers
         self.target = target
+        self.whole: Whole = whole
         self.names = [file.name for file in files]
 
-    def in_pieces(self, engine: Engine, report: ReadReport, work_dir: str | Path | None) -> _Found | None:
+    def in_pieces(self, engine: Engine, report: ReadReport, work_dir: str | Path | None) -> Found | None:
         """Let the workers of an engine read; None where the source must be read in one process."""
         if not (pieces := pieces_of(self.files, self.options, self.target)):
             return None
         for shuffled in (False, True):
-            found, counted = _Found(0, work_dir), ReadReport()
+            whole: Whole = "people" if shuffled else self.whole
+            found, counted = Found(0, work_dir, whole), ReadReport()
             folder = found.folder = PartsFolder(work_dir)
             if shuffled:
                 n_parts = self._bucket_count()
-                parts = shuffled_pieces(pieces, self.options, engine, folder.path, counted, n_parts)
+                parts = shuffled_pieces(pieces, self.options, engine, folder.files, counted, n_parts)
             else:
-                parts = settled_pieces(pieces, self.options, engine, folder.path, counted)
+                parts = settled_pieces(pieces, self.options, engine, folder.files, counted, whole)
             try:
                 for part in parts:
                     found.meet(part)
-                whole = not found.anyone_twice(engine)
+                in_order = found.is_whole(counted, engine)
             except OutOfOrder:
-                whole = False
+                in_order = False
             except BaseException:
                 folder.close()
                 raise
-            if whole:
+            if in_order:
                 add_counts(report, counted)
                 return found
             folder.close()
         return None
 
-    def first_pass(self, faults: Faults, report: ReadReport, hold_points: int, work_dir: str | Path | None) -> _Found | None:
+    def first_pass(self, faults: Faults, report: ReadReport, hold_points: int, work_dir: str | Path | None) -> Found | None:
         fresh = replace(report)
         try:
-            found = self._kept(self._groups(faults, report), faults, report, _Found(hold_points, work_dir))
-            if found is not None and found.anyone_twice():
+            found = self._kept(self._groups(faults, report), faults, report, Found(hold_points, work_dir, self.whole))
+            if found is not None and not found.is_whole(report):
                 if found.folder is not None:
                     found.folder.close()
                 raise _NotGrouped
@@ -312,7 +270,7 @@ class _Reading:
                 following = aside.submit(next, batches, None)
                 yield frame
 
-    def _kept(self, parts: Iterable[Runs], faults: Faults, report: ReadReport, found: _Found) -> _Found | None:
+    def _kept(self, parts: Iterable[Runs], faults: Faults, report: ReadReport, found: Found) -> Found | None:
         for part in parts:
             settled = settle(part, report, faults, strict=self.options.strict, files=self.names)
             found.meet(Written("", int(starts_of(settled.uid).sum()), settled.points.columns))
@@ -320,7 +278,7 @@ class _Reading:
         return None if faults else found
 
     def _groups(self, faults: Faults, report: ReadReport) -> Iterator[Runs]:
-        """Yield runs of whole people of about the target size, in the order of the file."""
+        """Yield runs of whole people (or trips) of about the target size, in the order of the file."""
         pending: list[Runs] = []
         size = 0
         closed = np.empty(0, np.uint64)
@@ -330,14 +288,16 @@ class _Reading:
                 pending = []
                 continue
             runs = Runs.of(frame)
-            begins = starts_of(runs.uid)
-            begins[0] = last is None or runs.uid[0] != last
-            at = np.flatnonzero(begins)
-            closed = np.sort(np.concatenate([closed, hash_names(runs.uid.gather(at))]))
+            at = group_starts(runs, self.whole)[:-1]
+            if last is not None and self._name(runs, 0) == last:
+                at = at[1:]
+            uid = runs.uid.gather(at)
+            hashes = hash_trips(uid, runs.tid.gather(at)) if self.whole == "trips" else hash_names(uid)
+            closed = np.sort(np.concatenate([closed, hashes]))
             if (closed[1:] == closed[:-1]).any():
                 raise _NotGrouped
             closed = closed[:WATCHED_PEOPLE]
-            last = runs.uid[-1]
+            last = self._name(runs, -1)
             boundary = int(at[-1]) if len(at) else 0
             size += runs.n_points
             if size >= self.target and boundary:
@@ -352,14 +312,32 @@ class _Reading:
         if pending and not faults:
             yield Runs.together(pending)
 
-    def _bucketed(self, faults: Faults, report: ReadReport, hold_points: int, work_dir: str | Path | None) -> _Found | None:
+    def _name(self, runs: Runs, at: int) -> tuple[Any, ...]:
+        return (runs.uid[at], runs.tid[at]) if self.whole == "trips" else (runs.uid[at],)
+
+    def again(self, seal: Seal, engine: Engine, faults: Faults, report: ReadReport) -> Found | None:
+        """Read everything once for its faults and once for each part; nothing is kept."""
+        refuse_strict(self.options)
+        check_rows(self.files, self.options, faults, report)
+        if faults:
+            return None
+        found = Found(0, None)
+        target = self.target * POINTS_PER_READING // POINTS_PER_PARTITION
+        found.again = selections(self.files, seal, self.options, max(1, -(-report.rows // target)))
+        for one in engine.map(look, found.again):
+            add_counts(report, one.report)
+            found.meet(Written("", one.report.people, one.columns))
+        found.held = None
+        return found
+
+    def _bucketed(self, faults: Faults, report: ReadReport, hold_points: int, work_dir: str | Path | None) -> Found | None:
         buckets = Buckets(min(MAX_BUCKETS, self._bucket_count()), hold_points, work_dir)
         for frame in self._points(faults, report):
             if not faults:
                 buckets.add(Runs.of(frame))
         if faults:
             return None
-        found = _Found(hold_points if buckets.folder is None else 0, work_dir)
+        found = Found(hold_points if buckets.folder is None else 0, work_dir)
         kept = self._kept(buckets, faults, report, found)
         if buckets.folder is not None:
             buckets.folder.close()
