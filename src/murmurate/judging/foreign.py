@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from murmurate.core.expansion import read_table
+from murmurate.core.foreign import FOREIGN
 from murmurate.core.space import Space
 from murmurate.errors import InputError
 from murmurate.spaces.road import RoadNetwork
@@ -37,5 +38,5 @@ def read_foreign(path: str | Path, *, space: Space | None = None, **options: Any
 def _columns(file: Path) -> set[str]:
     try:
         return set(pq.read_schema(file).names)
-    except (OSError, ValueError):
+    except FOREIGN:
         return set()
