@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from murmurate.core.expansion import open_text, refuse_expansion
+from murmurate.core.expansion import open_text, parse_json, refuse_expansion, refuse_repeats
+from murmurate.core.foreign import FOREIGN, shown
 from murmurate.errors import Fault, InputError
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.ends import as_points
@@ -44,7 +44,8 @@ def read_mds(file: SourceFile, options: ReadOptions, faults: Faults, report: Rea
     rows = data.get("trips") or data.get("telemetry")
     if not isinstance(rows, list) or not rows:
         raise _refused(file, f"no trips and no telemetry (members: {', '.join(data) or 'none'})", "give an MDS 2 response.")
-    points = _mds_trips(rows) if "trips" in data else _mds_telemetry(rows, report)
+    points = list(_mds_trips(rows) if "trips" in data else _mds_telemetry(rows, report))
+    refuse_repeats((text for point in points for text in point[:2]), file.path)
     yield Batch(pl.DataFrame(points, schema=_POINT, orient="row", strict=False), Place(file.name, 0))
 
 
@@ -91,6 +92,7 @@ def read_mf_json(file: SourceFile, options: ReadOptions, faults: Faults, report:
             points += [(person, trip, str(time), place[1], place[0]) for time, place in zip(times, places, strict=True)]
     if not points and not refused:
         raise _refused(file, "no moving points", "give MF-JSON with temporalGeometry of type MovingPoint.")
+    refuse_repeats((text for point in points for text in point[:2]), file.path)
     yield Batch(pl.DataFrame(points, schema={**_POINT, "datetime": pl.String}, orient="row"), Place(file.name, 0))
 
 
@@ -136,7 +138,7 @@ def _parquet_rows(file: SourceFile, options: ReadOptions, faults: Faults) -> Ite
                 yield Batch(frame, Place(file.name, first_row))
                 first_row += frame.height
     except pa.ArrowException as error:
-        raise _refused(file, f"cannot be read as Parquet ({str(error)[:100]})", "write the file again.") from None
+        raise _refused(file, f"cannot be read as Parquet ({shown(error)})", "write the file again.") from None
 
 
 def _columns(ends: Ends) -> set[str]:
@@ -253,9 +255,9 @@ def _need(frame: pl.DataFrame, names: Sequence[str], file: SourceFile) -> pl.Dat
 def _json(file: SourceFile) -> dict[str, Any]:
     try:
         with open_text(Path(file.path)) as stream:
-            content = json.loads(stream.read())
-    except (ValueError, RecursionError, OSError) as error:
-        raise _refused(file, f"cannot be read as JSON ({str(error)[:100]})", "write the file again.") from None
+            content = parse_json(stream.read(), file.path)
+    except FOREIGN as error:
+        raise _refused(file, f"cannot be read as JSON ({shown(error)})", "write the file again.") from None
     if not isinstance(content, dict):
         raise _refused(file, "a JSON object was expected", "give the whole response.")
     return content

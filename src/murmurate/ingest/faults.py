@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import struct
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from xml.parsers.expat import ExpatError
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from murmurate.core.foreign import FOREIGN, shown
 from murmurate.errors import Fault, InputError, MurmurateError
 
 FIRST_ROWS = 5
@@ -142,29 +139,6 @@ def _worded(reason: str, group: _Group) -> str:
     return text
 
 
-FOREIGN = (
-    pl.exceptions.PolarsError,
-    pl.exceptions.PanicException,  # a BaseException: polars raises it where its native code panicked
-    OSError,
-    ValueError,  # pyarrow's and shapely's errors, bad unicode, numbers out of range
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    NotImplementedError,
-    OverflowError,
-    MemoryError,
-    RecursionError,
-    EOFError,
-    AssertionError,
-    ExpatError,
-    json.JSONDecodeError,
-    struct.error,
-    zlib.error,
-)
-"""Errors that libraries raise on damaged or wrongly named files."""
-
-
 @contextmanager
 def guarded(faults: Faults, file: str | None) -> Iterator[None]:
     """Turn whatever a library raises on bad bytes into a fault of this file."""
@@ -190,5 +164,4 @@ def explain(error: BaseException) -> str:
         return "is a folder, where a file was expected"
     if isinstance(error, MemoryError):
         return "does not fit into memory; read it in parts with murmurate.ingest.scan"
-    words = str(error).strip().splitlines()
-    return f"cannot be read; it looks damaged or truncated ({type(error).__name__}: {(words[0] if words else '')[:160]})"
+    return f"cannot be read; it looks damaged or truncated ({shown(error)})"

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from murmurate.core.expansion import refuse_rows
 from murmurate.core.space import Space
 from murmurate.core.trips import Identity, Trips
 from murmurate.errors import InputError
@@ -129,6 +130,7 @@ def points(files: list[SourceFile], options: ReadOptions, faults: Faults, report
             batches = layout.read(file, options, faults, report) if layout else _FORMATS[file.kind](file, options, faults)
             for rows in batches:
                 report.rows += rows.frame.height
+                refuse_rows(report.rows, (one.path for one in files))
                 batch = rows if layout else rows_as_points(rows, options, faults, report)
                 if batch is None:
                     continue

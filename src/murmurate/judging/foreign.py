@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from murmurate.core.expansion import open_text, read_table
+from murmurate.core.foreign import FOREIGN, damaged
 from murmurate.core.space import Places, Space
 from murmurate.errors import Fault, InputError
 from murmurate.ingest.columns import plain
@@ -157,7 +158,6 @@ def _hours(table: pl.DataFrame, file: str | Path) -> pl.DataFrame:
 
 def _names(file: Path) -> list[str]:
     """Return the names of the columns; nothing for a format that holds trips alone."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     if file.name.lower().endswith(TEXT):
@@ -168,21 +168,18 @@ def _names(file: Path) -> list[str]:
         return []
     try:
         return list(pq.read_schema(file).names)
-    except (OSError, ValueError, pa.ArrowException):
+    except FOREIGN:
         return []
 
 
 def _table(file: Path) -> pl.DataFrame:
     if file.suffix == ".parquet":
         return read_table(file)
-    try:
+    with damaged(file, "a table of counts", "give a CSV or Parquet table."):
         with open_text(file) as stream:
             content = stream.read()
         head = content[:65_536].decode("utf-8-sig", errors="replace").splitlines()[0]
         return pl.read_csv(content, separator=_separator(head), infer_schema_length=None)
-    except pl.exceptions.PolarsError as error:
-        reason = (str(error).splitlines() or [""])[0][:200]
-        raise InputError(f"{file} cannot be read as a table: {reason}", "give a CSV or Parquet table.") from None
 
 
 def _separator(head: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from murmurate.core.foreign import FOREIGN, shown
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.releases.folder import Release
@@ -15,6 +16,7 @@ from murmurate.report.ground import BaseMap, Place, Ring
 from murmurate.spaces.coasts import rings_of
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
+from murmurate.spaces.road.read_osm import refuse_bomb
 
 ENDINGS = ".osm.pbf, .osm, .geojson, .json, .gpkg, .parquet, .shp, .graphml, .npz"
 """Endings of base maps, as messages list them."""
@@ -52,8 +54,8 @@ def read_base(path: str | Path) -> BaseMap:
             base = BaseMap(network=_roads(file))
     except InputError as error:
         raise _no_map(file, str(error).splitlines()[0]) from None
-    except RuntimeError as error:  # osmium's one error for files that end early or are something else
-        raise _no_map(file, str(error)) from None
+    except FOREIGN as error:
+        raise _no_map(file, shown(error)) from None
     if base.box is None:
         raise _no_map(file, "it holds no road, area, line or named place")
     return base
@@ -97,6 +99,7 @@ def _roads(file: Path) -> RoadNetwork:
 def _openstreetmap(file: Path) -> BaseMap:
     import osmium
 
+    refuse_bomb(file)
     try:
         network = _roads(file)
     except InputError:  # water and names may be there without roads for cars

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from murmurate.core.expansion import read_table
+from murmurate.core.expansion import as_schema, most_items, read_table, refuse_many
 from murmurate.core.saved import read_object
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import Fault, InputError
@@ -137,7 +137,7 @@ def _canonical(table: pl.DataFrame, n_links: int) -> pl.DataFrame:
         raise InputError(f"a table of flows needs link, hour and count; {', '.join(absent)} missing.")
     wanted: dict[str, type[pl.DataType]] = {**({"day": pl.Int64} if "day" in table.columns else {}), **SCHEMA}
     filled = [pl.lit(None, dtype=kind).alias(name) for name, kind in SCHEMA.items() if name not in table.columns]
-    table = table.with_columns(filled).select(pl.col(name).cast(kind) for name, kind in wanted.items())
+    table = as_schema(table.with_columns(filled), wanted, "a table of flows")
     faults = [
         Fault(f"{int(bad.sum()):,} values {why}", row=int(bad.arg_max() or 0), column=name)
         for name, bad, why in (
@@ -159,10 +159,12 @@ def _network(file: Path) -> RoadNetwork:
     try:
         with open_geopackage(file, "links", "nodes") as database:
             names = [row[1] for row in database.execute("PRAGMA table_info(links)")]
-            rows = database.execute("SELECT * FROM links ORDER BY link").fetchall()
+            most = most_items(file)
+            rows = database.execute("SELECT * FROM links ORDER BY link").fetchmany(most + 1)
             # types are inferred from all rows: a column may begin with thousands of links that are not published
             links = pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
-            nodes = [row[0] for row in database.execute("SELECT geom FROM nodes ORDER BY node")]
+            nodes = [row[0] for row in database.execute("SELECT geom FROM nodes ORDER BY node").fetchmany(most + 1)]
+        refuse_many(max(len(rows), len(nodes)), most, file)
         lines = shapely.from_wkb([shape[len(HEADER) :] for shape in links["geom"].to_list()])
         points = shapely.get_coordinates(shapely.from_wkb([shape[len(HEADER) :] for shape in nodes]))
         if (shapely.get_type_id(lines) != LINE).any() or len(points) != len(nodes):

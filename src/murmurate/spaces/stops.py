@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from murmurate.core.expansion import MAX_EXPANSION, TEXT_FLOOR_BYTES, counted
+from murmurate.core.foreign import damaged
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import Fault, InputError
 from murmurate.spaces.sphere import METRES_PER_DEGREE
@@ -40,6 +42,11 @@ class Stops(Zones):
     def read(cls, file: str | Path) -> Self:
         """Read stops of a GTFS feed (zip or stops.txt), any CSV with coordinates, or points of a geographic file."""
         path = Path(file)
+        with damaged(path, "stops", "give a GTFS feed, its stops.txt, a CSV with lat and lng, or points of a geographic file."):
+            return cls._read(path)
+
+    @classmethod
+    def _read(cls, path: Path) -> Self:
         table = path.suffix.lower() in (".txt", ".csv", ".zip") and not path.name.lower().endswith(".shp.zip")
         tags, lat, lng = _rows(path) if table else _points(path)
         if not len(lat):
@@ -101,10 +108,11 @@ def _rows(path: Path) -> tuple[list[dict[str, str]], Floats, Floats]:
     """Read stops of a table; all stops without usable coordinates are refused together."""
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
-    rows = [
-        {str(key).strip().lower(): value or "" for key, value in row.items()}
-        for row in csv.DictReader(io.StringIO(_text(path)))
-    ]
+    reader = csv.DictReader(io.StringIO(_text(path)))
+    n_columns = len(reader.fieldnames or ())
+    if n_columns > MAX_COLUMNS:
+        raise InputError(f"{path}: it names {n_columns:,} columns; at most {MAX_COLUMNS:,} are read.")
+    rows = [{str(key).strip().lower(): value or "" for key, value in row.items()} for row in counted(reader, path)]
     columns = rows[0] if rows else {}
     names = next((name for name in LAT if name in columns), None), next((name for name in LNG if name in columns), None)
     if None in names:
@@ -127,20 +135,24 @@ def _rows(path: Path) -> tuple[list[dict[str, str]], Floats, Floats]:
 
 
 def _text(path: Path) -> str:
+    most = max(TEXT_FLOOR_BYTES, MAX_EXPANSION * path.stat().st_size)
     if path.suffix.lower() != ".zip":
         return path.read_text(encoding="utf-8-sig")
-    try:
-        with zipfile.ZipFile(path) as feed:
-            info = feed.getinfo("stops.txt")
-            if info.file_size > MOST_BYTES:
-                raise InputError(f"{path}: stops.txt has {info.file_size:,} bytes; at most {MOST_BYTES:,} are read.")
-            return feed.read(info).decode("utf-8-sig")
-    except (KeyError, zipfile.BadZipFile, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: is no GTFS feed with a stops.txt ({error}).") from None
+    with zipfile.ZipFile(path) as feed:
+        if "stops.txt" not in feed.namelist():
+            raise InputError(f"{path}: is no GTFS feed with a stops.txt.")
+        info = feed.getinfo("stops.txt")
+        if info.file_size > most:
+            raise InputError(
+                f"{path}: stops.txt expands to {info.file_size:,} bytes, over {MAX_EXPANSION} times the feed: refused as a "
+                "decompression bomb.",
+                "unpack stops.txt yourself if it is right.",
+            )
+        return feed.read(info).decode("utf-8-sig")
 
 
-MOST_BYTES = 200_000_000
-"""Largest stops.txt that is read; the largest national feeds stay below 50 MB."""
+MAX_COLUMNS = 1_000
+"""Most columns of a table of stops. Set by hand: GTFS has fifteen."""
 
 
 def _number(text: str) -> float:

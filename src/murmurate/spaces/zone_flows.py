@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
+from murmurate.core.expansion import as_schema, read_table
+from murmurate.core.saved import read_object
 from murmurate.core.space import Floats, Integers, Places
 from murmurate.errors import Fault, InputError
 from murmurate.spaces.places import PLACES, write_places
@@ -65,7 +67,25 @@ class ZoneFlows:
 
     def __post_init__(self) -> None:
         for name, keys in KEYS.items():
-            object.__setattr__(self, name, _canonical(name, getattr(self, name), {**keys, **FIGURE}))
+            what = f"the table {name} of a release of flows"
+            object.__setattr__(self, name, as_schema(getattr(self, name), {**keys, **FIGURE}, what))
+        self._check_places()
+
+    def _check_places(self) -> None:
+        """Refuse places and periods that do not exist: figures are looked up by them."""
+        n_places = {"zone": self.places.n_cells, "district": int(self.district.max()) + 1, "city": 1}
+        for name, columns in (("zones", ("place",)), ("od", ("origin", "destination"))):
+            table = getattr(self, name)
+            least = 0 if name == "zones" else REST
+            most = pl.col("area").replace_strict(n_places, default=0, return_dtype=pl.Int64)
+            periods = pl.col("time").replace_strict(N_PERIODS, default=0, return_dtype=pl.Int64)
+            fits = pl.all_horizontal(
+                (pl.col("period") >= 0) & (pl.col("period") < periods),
+                *((pl.col(column) >= least) & (pl.col(column) < most) for column in columns),
+            )
+            bad = int((~table.select(fits.fill_null(False)).to_series()).sum())
+            if bad:
+                raise InputError(f"the table {name} of a release of flows is damaged: {bad:,} rows name no place or period.")
 
     @property
     def table(self) -> pl.DataFrame:
@@ -205,20 +225,13 @@ class ZoneFlows:
         missing = [name for name in (ZONES, OD, CLASSES) if not (path / name).is_file()]
         if missing:
             raise InputError([Fault("is missing", file=str(path / name)) for name in missing], "give a release of flows.")
-        about = json.loads((path / ABOUT).read_text(encoding="utf-8")) if (path / ABOUT).is_file() else {}
-        tables = {name: pl.read_parquet(path / file) for name, file in (("zones", ZONES), ("od", OD), ("classes", CLASSES))}
+        about = read_object(path / ABOUT, "a release of flows") if (path / ABOUT).is_file() else {}
+        tables = {name: read_table(path / file) for name, file in (("zones", ZONES), ("od", OD), ("classes", CLASSES))}
         return cls(places=places, about=about, **tables)
 
 
 N_PERIODS = {"hour": HOURS, "part": len(PARTS), "day": 1}
 """Number of periods of each level of time."""
-
-
-def _canonical(name: str, table: pl.DataFrame, schema: Mapping[str, Any]) -> pl.DataFrame:
-    absent = [column for column in schema if column not in table.columns]
-    if absent:
-        raise InputError(f"the table {name} of a release of flows lacks {', '.join(absent)}.")
-    return table.select(pl.col(column).cast(kind) for column, kind in schema.items())
 
 
 def _rest(chosen: pl.DataFrame, side: str, n: int) -> Floats:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from murmurate.core.foreign import damaged
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import Fault, InputError
 from murmurate.spaces.places import areas_m2, halved, n_districts
@@ -24,6 +25,9 @@ MAX_OVERLAP = 1e-4
 
 HASH_DIGITS = 16
 """Digits of the content hash in a spec, as road networks have them."""
+
+FORMATS = "give GeoJSON, GeoPackage, GeoParquet or a zipped shapefile."
+"""What to do with a file that cannot be read."""
 
 SHOWN_FAULTS = 5
 """Faulty zones named in one message."""
@@ -45,9 +49,14 @@ class Zones:
 
         Invalid or overlapping polygons, features that are none, and coordinates that are no degrees are refused together.
         """
+        path = Path(file)
+        with damaged(path, "zones as polygons", FORMATS):
+            return cls._read(path)
+
+    @classmethod
+    def _read(cls, path: Path) -> Self:
         import shapely
 
-        path = Path(file)
         rows, crs = features_of(path, "zones as polygons")
         shapes = np.array([shape for _, shape in rows], dtype=object)
         faults = _faulty(shapes, path)
@@ -185,7 +194,7 @@ def features_of(path: Path, what: str) -> tuple[list[tuple[dict[str, str], Any]]
         return read_features(path)
     except InputError as error:
         words = str(error).replace("as lines", f"as {what}").split("\n")[0]
-        raise InputError(words, "give GeoJSON, GeoPackage, GeoParquet or a zipped shapefile.") from None
+        raise InputError(words, FORMATS) from None
 
 
 def in_degrees(shapes: NDArray[Any], crs: str | None, path: Path) -> NDArray[Any]:

@@ -80,7 +80,8 @@ def _is_data(values: Sequence[str]) -> bool:
 
 
 def _is_time(value: str) -> bool:
-    return any((parse(pl.Series([value]), order)[1] != UNREADABLE).all() for order in ORDERS)
+    starts = value.strip(" ")[:1].isdigit()  # as every order does; most names of columns need no parser
+    return starts and any((parse(pl.Series([value]), order)[1] != UNREADABLE).all() for order in ORDERS)
 
 
 def guess_columns(lines: Sequence[str], separator: str) -> dict[str, str]:

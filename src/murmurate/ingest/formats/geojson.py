@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
 
+from murmurate.core.expansion import parse_json, refuse_cells
 from murmurate.errors import Fault, InputError
 from murmurate.ingest.columns import named_as
 from murmurate.ingest.faults import Faults, Place
@@ -24,10 +24,7 @@ _TIMES = ("times", "coordtimes", "timestamps", "datetimes")
 
 def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[Batch]:
     """Yield the points of a GeoJSON file; a line is a trip, named by its tid or its position. A row is a feature."""
-    try:
-        content = json.loads(read_bytes(file, options))
-    except ValueError as error:
-        raise InputError([Fault(f"not JSON, or truncated: {error}", file=file.name)]) from None
+    content = parse_json(read_bytes(file, options), file.path)
     features = content.get("features") if isinstance(content, dict) else None
     if not isinstance(features, list):
         raise InputError([Fault("not a GeoJSON FeatureCollection: it has no list of features", file=file.name)])
@@ -51,14 +48,15 @@ def batch_of_features(features: list[Any], file: SourceFile, faults: Faults) -> 
         reason = _take(feature, number, records)
         if reason:
             faults.add_numbered(reason, [number], file=file.name)
-    return Batch(frame_of(records), Place(file.name))
+    return Batch(frame_of(records, file), Place(file.name))
 
 
-def frame_of(records: list[dict[str, Any]]) -> pl.DataFrame:
+def frame_of(records: list[dict[str, Any]], file: SourceFile) -> pl.DataFrame:
     """Return records as a table with a column for every key."""
     keys: dict[str, None] = {}
     for record in records:
         keys.update(dict.fromkeys(record))
+    refuse_cells(records, len(keys), file.path)
     columns = [_column(key, [record.get(key) for record in records]) for key in keys]
     return pl.DataFrame(columns) if columns else pl.DataFrame(schema={"uid": pl.String, "lat": pl.Float64, "lng": pl.Float64})
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from murmurate.core.expansion import parse_json
 from murmurate.errors import Fault, InputError
 from murmurate.ingest.faults import Faults, Place
 from murmurate.ingest.files import SourceFile
@@ -21,8 +22,8 @@ def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[
     """Yield the records of a JSON file; a row is a record. Lines may end in a comma or a semicolon."""
     raw = geojson.read_bytes(file, options)
     try:
-        content = json.loads(raw)
-    except ValueError as error:
+        content = parse_json(raw, file.path)
+    except InputError as error:
         content = _lines(raw, file, faults, error)
         if content is None:
             return
@@ -39,11 +40,13 @@ def batches(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[
     faults.add_numbered("not a record (an object with named values)", odd, file=file.name)
     if odd:
         return
-    yield Batch(geojson.frame_of([_flat(record) for record in records]), Place(file.name))
+    yield Batch(geojson.frame_of([_flat(record) for record in records], file), Place(file.name))
 
 
-def _lines(raw: bytes | bytearray, file: SourceFile, faults: Faults, whole: ValueError) -> list[Any] | None:
+def _lines(raw: bytes | bytearray, file: SourceFile, faults: Faults, whole: InputError) -> list[Any] | None:
     """Read a record from each line; None where lines are no records either."""
+    if whole.remedy:  # too large, not unreadable
+        raise whole
     records, bad = [], []
     for number, line in enumerate(bytes(raw).splitlines(), start=1):
         text = line.strip().rstrip(b",;").strip()
@@ -51,10 +54,10 @@ def _lines(raw: bytes | bytearray, file: SourceFile, faults: Faults, whole: Valu
             continue
         try:
             records.append(json.loads(text))
-        except ValueError:
+        except (ValueError, RecursionError):
             bad.append(number)
     if not records:
-        raise InputError([Fault(f"not JSON, or truncated: {whole}", file=file.name)]) from None
+        raise whole
     faults.add_numbered("not JSON: every line must be one record", bad, file=file.name)
     return None if bad else records
 

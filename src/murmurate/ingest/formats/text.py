@@ -21,6 +21,9 @@ from murmurate.ingest.points import Batch
 CHUNK_BYTES = 32 * 2**20
 """Bytes read at a time, and the longest line. Set by hand."""
 
+MAX_COLUMNS = 10_000
+"""Most columns of a file. Set by hand: every column costs memory of its own, and traces have ten."""
+
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -121,6 +124,10 @@ def _header(piece: bytes, file: SourceFile, options: ReadOptions) -> _Header:
     names = dialect.fields(rest[0].removeprefix("#") if found.header else rest[0], found.separator) if rest else []
     if not any(names):
         raise InputError([Fault("the first line names no columns", file=file.name)])
+    if len(names) > MAX_COLUMNS:
+        raise InputError(
+            [Fault(f"the first line has {len(names):,} values; at most {MAX_COLUMNS:,} columns are read", file=file.name)]
+        )
     if not found.header:
         if not any(column is not None and column.isdigit() for column in options.columns.values()):
             shown = " | ".join(names)[:80]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from murmurate.core.foreign import damaged
 from murmurate.core.parameters import whole
 from murmurate.errors import InputError
 from murmurate.spaces.road.network import RoadNetwork
@@ -35,7 +36,8 @@ def read_roads(
         raise InputError(f"{file}: there is no such file.", remedy=f"give a road file ending in {ENDINGS}.")
     if file.stat().st_size == 0:
         raise InputError(f"{file}: the file is empty.")
-    network = _read(file, default_class, highways, crs)
+    with damaged(file, "a road network", f"give a whole file ending in {ENDINGS}."):
+        network = _read(file, default_class, highways, crs)
     return largest_connected(network) if connected else network
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from murmurate.core.expansion import open_text
+from murmurate.core.expansion import most_items, open_text, refuse_many
+from murmurate.core.foreign import damaged
 from murmurate.core.space import Floats
 from murmurate.errors import InputError
 from murmurate.spaces.road.build import Street, build
@@ -21,6 +21,10 @@ from murmurate.spaces.road.ways import street_tags
 
 NODE_COLUMNS = (("x", "y"), ("lng", "lat"), ("lon", "lat"), ("longitude", "latitude"))
 """Names of x and y of a node, tried in this order."""
+
+
+PARTS = 20
+"""Elements for each node or edge of a file that holds as many of these as its size allows; OSMnx writes about twelve."""
 
 
 @dataclass
@@ -35,14 +39,8 @@ class _File:
 
 def read_graphml(file: Path, *, default_class: int | None = None, crs: str | None = None) -> RoadNetwork:
     """Read a graph; every edge of a directed graph is one link, of an undirected one two."""
-    try:
-        with open_text(file) as stream:
-            content = _parse(stream, file)
-    except (ElementTree.ParseError, EOFError, zlib.error, OSError, ValueError) as error:
-        raise InputError(
-            f"{file}: is not whole GraphML ({error}); it may be cut off or of another format.",
-            remedy="fetch or write the file again.",
-        ) from None
+    with damaged(file, "GraphML", "fetch or write the file again."), open_text(file) as stream:
+        content = _parse(stream, file)
     if not content.edges:
         raise InputError(f"{file}: the graph has {len(content.node_at):,} nodes and no edges.")
     return build(_streets(content, file, crs or content.crs), source=str(file), default_class=default_class)
@@ -51,36 +49,34 @@ def read_graphml(file: Path, *, default_class: int | None = None, crs: str | Non
 def _parse(stream: IO[bytes], file: Path) -> _File:
     content = _File()
     names: dict[str, str] = {}
-    graph: Any = None
+    values: dict[str, str] = {}
+    inside: list[Any] = []
+    most, elements = most_items(file), 0
     for event, element in ElementTree.iterparse(stream, events=("start", "end")):  # noqa: S314 - expat expands no outside entity
         tag = element.tag.rpartition("}")[2]
         if event == "start":
+            inside.append(element)
             if tag == "graph":
-                graph = element
                 content.directed = element.get("edgedefault", "directed") != "undirected"
+            elif tag in ("node", "edge"):
+                values = {}
             continue
         if tag == "key":
             names[element.get("id", "")] = element.get("attr.name", "").strip().lower()
+        elif tag == "data":
+            values[names.get(element.get("key", ""), "")] = (element.text or "").strip()
+            if names.get(element.get("key", "")) == "crs":
+                content.crs = (element.text or "").strip() or None
         elif tag == "node":
-            content.node_at[element.get("id", "")] = _node(_values(element, names), element.get("id", ""), file)
-            _forget(element, graph)
+            content.node_at[element.get("id", "")] = _node(values, element.get("id", ""), file)
         elif tag == "edge":
-            content.edges.append((element.get("source", ""), element.get("target", ""), _values(element, names)))
-            _forget(element, graph)
-        elif tag == "data" and names.get(element.get("key", "")) == "crs":
-            content.crs = (element.text or "").strip() or None
+            content.edges.append((element.get("source", ""), element.get("target", ""), values))
+        elements += 1
+        refuse_many(max(len(names) + len(content.node_at) + len(content.edges), elements // PARTS), most, file)
+        inside.pop()
+        if inside:
+            inside[-1].remove(element)  # so that memory does not grow with the file
     return content
-
-
-def _forget(element: Any, graph: Any) -> None:
-    """Drop a parsed element, and its place in the graph, so that memory does not grow with the file."""
-    element.clear()
-    if graph is not None:
-        graph.clear()
-
-
-def _values(element: Any, names: dict[str, str]) -> dict[str, str]:
-    return {names.get(data.get("key", ""), ""): (data.text or "").strip() for data in element if data.tag.endswith("data")}
 
 
 def _node(values: dict[str, str], node: str, file: Path) -> tuple[float, float]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-import zlib
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,17 @@ from typing import Any
 import numpy as np
 import shapely
 
-from murmurate.core.expansion import open_text, refuse_expansion
+from murmurate.core.expansion import (
+    MAX_EXPANSION,
+    TEXT_FLOOR_BYTES,
+    counted,
+    most_items,
+    open_text,
+    parse_json,
+    refuse_expansion,
+    refuse_many,
+)
+from murmurate.core.foreign import damaged
 from murmurate.errors import InputError, MissingPart
 from murmurate.spaces.road.build import Street, build
 from murmurate.spaces.road.network import RoadNetwork
@@ -22,11 +31,6 @@ from murmurate.spaces.road.write_gpkg import open_geopackage
 
 Rows = list[tuple[dict[str, str], Any]]
 """Attributes and geometry of each feature."""
-DAMAGED = (
-    ValueError, EOFError, zlib.error, OSError, sqlite3.Error, shapely.errors.ShapelyError, KeyError, TypeError,
-    AttributeError, IndexError, RecursionError, OverflowError, MemoryError, UserWarning,
-)  # fmt: skip
-"""What parsers raise on files that are damaged or of another format."""
 
 
 def read_lines(file: Path, *, default_class: int | None = None, crs: str | None = None) -> RoadNetwork:
@@ -41,7 +45,7 @@ def read_lines(file: Path, *, default_class: int | None = None, crs: str | None 
 def read_features(file: Path) -> tuple[Rows, str | None]:
     """Read attributes and geometry of every feature of a file, and the name of its coordinate system where it says so."""
     name = file.name.lower()
-    try:
+    with damaged(file, "lines", "write the file again, as lines with a class column (highway, road_class or MTFCC)."):
         if name.endswith((".geojson", ".geojson.gz", ".json")):
             rows, found_crs = _geojson(file)
         elif name.endswith(".gpkg"):
@@ -50,11 +54,6 @@ def read_features(file: Path) -> tuple[Rows, str | None]:
             rows, found_crs = _geoparquet(file)
         else:
             rows, found_crs = _shapefile(file)
-    except DAMAGED as error:
-        raise InputError(
-            f"{file}: cannot be read as lines ({str(error)[:200]}); it may be cut off or of another format.",
-            remedy="write the file again, as lines with a class column (highway, road_class or MTFCC).",
-        ) from None
     if not rows:
         raise InputError(f"{file}: holds no features.")
     return rows, found_crs
@@ -99,14 +98,14 @@ def _geojson(file: Path) -> tuple[Rows, str | None]:
     import shapely.geometry
 
     with open_text(file) as stream:
-        content = json.loads(stream.read())
+        content = parse_json(stream.read(), file)
     if not isinstance(content, dict) or not isinstance(content.get("features"), list):
         raise ValueError("expected a FeatureCollection with a list of features")
     crs = content.get("crs") or {}
     name = crs.get("properties", {}).get("name") if isinstance(crs, dict) else None
     rows: Rows = []
     with np.errstate(invalid="ignore"):  # NaN coordinates are counted later, with the street they belong to
-        for feature in content["features"]:
+        for feature in counted(content["features"], file):
             shape = feature.get("geometry")
             rows.append((_tags(feature.get("properties") or {}), None if shape is None else shapely.geometry.shape(shape)))
     return rows, name
@@ -129,7 +128,7 @@ def _geopackage(file: Path) -> tuple[Rows, str | None]:
         cursor = database.execute('SELECT * FROM "{}"'.format(table.replace('"', '""')))  # noqa: S608 - quoted; the name is the file's own
         names = [entry[0] for entry in cursor.description]
         rows: Rows = []
-        for values in cursor:
+        for values in counted(cursor, file):
             row = dict(zip(names, values, strict=True))
             blob = row.pop(column)
             rows.append((_tags(row), None if blob is None else shapely.from_wkb(_without_header(blob))))
@@ -148,6 +147,7 @@ def _geoparquet(file: Path) -> tuple[Rows, str | None]:
 
     with pyarrow.parquet.ParquetFile(file, pre_buffer=False) as parquet:
         refuse_expansion(parquet, file)
+        refuse_many(parquet.metadata.num_rows, most_items(file), file)
     table = pyarrow.parquet.read_table(file)
     about = json.loads((table.schema.metadata or {}).get(b"geo", b"{}"))
     column = about.get("primary_column", "geometry")
@@ -163,12 +163,48 @@ def _shapefile(file: Path) -> tuple[Rows, str | None]:
         from pyogrio import raw  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
         raise MissingPart("shapefiles need pyogrio: pip install 'murmurate[geo]', or convert the file to GeoPackage.") from None
-    meta, _, shapes, columns = raw.read(file)
+    meta, _, shapes, columns = raw.read(_checked_shapefile(file))
     lines = shapely.from_wkb(shapes)
     names = [str(name) for name in meta["fields"]]
     return [(_tags(dict(zip(names, values, strict=True))), line) for line, *values in zip(lines, *columns, strict=True)], meta[
         "crs"
     ]
+
+
+def _checked_shapefile(file: Path) -> str:
+    """Return how GDAL opens a shapefile; what is none, or expands far, is refused.
+
+    GDAL recognises a file by its first bytes: another one under this name could have it open other files and addresses.
+    """
+    if file.suffix.lower() != ".zip":
+        beside = file.with_suffix(".shx")
+        index = beside.read_bytes() if beside.is_file() else b""
+        with file.open("rb") as stream:
+            begins = stream.read(4)
+        size, opened = file.stat().st_size, str(file)
+    else:
+        with zipfile.ZipFile(file) as archive:
+            sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
+            if sum(sizes.values()) > max(TEXT_FLOOR_BYTES, MAX_EXPANSION * file.stat().st_size):
+                raise ValueError(f"it expands to more than {MAX_EXPANSION} times its size: refused as a decompression bomb")
+            names = [name for name in sizes if name.lower().endswith(".shp")]
+            if len(names) != 1 or ".." in names[0] or names[0].startswith("/"):
+                raise ValueError(f"expected one shapefile in it, found {len(names)}")
+            with archive.open(names[0]) as stream:
+                begins = stream.read(4)
+            indices = [name for name in sizes if name.lower() == f"{names[0][:-4]}.shx".lower()]
+            index = archive.read(indices[0]) if indices else b""
+        size, opened = sizes[names[0]], f"/vsizip/{{{file.absolute()}}}/{names[0]}"
+    if begins != SHAPEFILE:
+        raise ValueError("it does not begin as a shapefile does")
+    words = np.frombuffer(index[100 : 100 + (len(index) - 100) // 8 * 8], dtype=">i4") if len(index) > 108 else np.zeros(0)
+    if int(np.maximum(words[1::2], 0).astype(np.int64).sum()) * 2 > size:
+        raise ValueError("its index names more bytes than it has")
+    return opened
+
+
+SHAPEFILE = (9994).to_bytes(4, "big")
+"""First bytes of every shapefile."""
 
 
 def _tags(values: Mapping[str, Any]) -> dict[str, str]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from murmurate.core.expansion import MAX_EXPANSION, TEXT_FLOOR_BYTES, counted, refuse_long
+from murmurate.core.foreign import damaged
 from murmurate.errors import InputError
 from murmurate.spaces.road.build import build
 from murmurate.spaces.road.classes import DRIVEN
@@ -23,18 +25,58 @@ CLOSED = frozenset({"no", "private", "agricultural", "forestry", "delivery", "em
 def read_osm(file: Path, *, highways: frozenset[str] | None = None) -> RoadNetwork:
     """Read roads that cars drive on, cut at junctions, with one-ways."""
     counts: Counter[str] = Counter()
-    try:
-        ways = list(_ways(file, DRIVEN if highways is None else highways, counts))
-    except RuntimeError as error:  # osmium's one error for files that end early or are something else
-        raise InputError(
-            f"{file}: cannot be read as OpenStreetMap data ({error}); it may be cut off or of another format.",
-            remedy="fetch the file again and compare its size or checksum with the source.",
-        ) from None
+    refuse_bomb(file)
+    with damaged(file, "OpenStreetMap data", "fetch the file again and compare its size or checksum with the source."):
+        ways = list(counted(_ways(file, DRIVEN if highways is None else highways, counts), file))
     if not ways:
         reasons = "; ".join(f"{count:,} {reason}" for reason, count in counts.items()) or "it holds no highway at all"
         raise InputError(f"{file}: no road for cars was found ({reasons}).")
     network = build(cut_at_junctions(ways), source=str(file))
     return replace(network, dropped={**counts, **network.dropped})
+
+
+def refuse_bomb(file: Path) -> None:
+    """Refuse a file that expands too far: osmium has no limit of its own."""
+    if not file.name.lower().endswith(".pbf"):
+        return refuse_long(file)
+    allowed = max(TEXT_FLOOR_BYTES, MAX_EXPANSION * file.stat().st_size)
+    with damaged(file, "OpenStreetMap data"), file.open("rb") as stream:
+        while (length := stream.read(4)) and allowed >= 0:
+            header = stream.read(min(int.from_bytes(length, "big"), _MAX_HEADER_BYTES))
+            start = stream.tell()
+            allowed -= _number_of(stream.read(_BLOB_BEGIN_BYTES), 2)
+            stream.seek(start + _number_of(header, 3))
+    if allowed < 0:
+        raise InputError(
+            f"{file}: expands to more than {MAX_EXPANSION} times its size: refused as a decompression bomb.",
+            "decompress it yourself if it is right (osmium cat -o FILE.osm).",
+        )
+    return None
+
+
+_MAX_HEADER_BYTES = 64 * 2**10
+"""Most bytes of the header of a block of OpenStreetMap's binary format, by its definition."""
+_BLOB_BEGIN_BYTES = 16
+"""Bytes at the beginning of a block in which its expanded size is looked for."""
+
+
+def _number_of(message: bytes, wanted: int) -> int:
+    """Return the number in this field of a protocol buffer message; 0 where there is none before other content."""
+    at = 0
+    while at < len(message):
+        field, kind = message[at] >> 3, message[at] & 7
+        value, shift, at = 0, 0, at + 1
+        while at < len(message) and shift < 64:
+            value |= (message[at] & 127) << shift
+            at, shift, more = at + 1, shift + 7, message[at] & 128
+            if not more:
+                break
+        if field == wanted and kind == 0:
+            return value
+        if kind not in (0, 2):
+            return 0
+        at += value if kind == 2 else 0
+    return 0
 
 
 def _ways(file: Path, highways: frozenset[str], counts: Counter[str]) -> Iterator[Way]:
