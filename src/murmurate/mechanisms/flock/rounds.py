@@ -50,20 +50,20 @@ SHARES = {
     "origins": (0.0, 0.05),
     "destinations": (0.0, 0.05),
     "places": (0.02, 0.0),
-    "visits": (0.45, 0.25),
+    "visits": (0.45, 0.23),
     "pairs": (0.06, 0.12),
     "diameter": (0.11, 0.04),
     "shape": (0.11, 0.04),
     "towards": (0.0, 0.12),
-    "steps": (0.0, 0.20),
+    "steps": (0.0, 0.22),
     "sizes": (0.0, 0.07),
 }
 """Shares of the budget without parts of the day, at detail 0 and at detail 1; in between they change linearly. Few trips tell
 most about places, many also about steps. Chosen by hand."""
 
 HOUR_SHARES = {
-    "source_hour": (0.04, 0.14),
-    "destination_hour": (0.04, 0.14),
+    "source_hour": (0.04, 0.12),
+    "destination_hour": (0.04, 0.12),
     "pairs_hour": (0.0, 0.06),
     "sizes_hour": (0.0, 0.05),
 }
