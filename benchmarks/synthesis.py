@@ -6,8 +6,9 @@
 
 Every finished release is appended to `--results` and is not made again, so a run may be stopped and gone on with; the page is
 drawn from that file alone. Numbers are means with 95 % intervals of the mean over releases (Student's t). A peer is any
-command that is installed here: it gets trips as CSV (tid, datetime, lat, lng), and writes synthetic ones so. flock_day and
-flock_person protect person-days and persons at delta 1e-6. "not private" is the same mechanism at epsilon 100, once. Real data
+command that is installed here: it gets trips as CSV (tid, datetime, lat, lng), and writes synthetic ones so (datetime may be
+left out). flock_untimed reads the trips without their times, as such programs do. flock_day and flock_person protect
+person-days and persons at delta 1e-6. "not private" is the same mechanism at epsilon 100, once. Real data
 are looked for in MURMURATE_DATA, or in shared/data beside the project; a set that is not there is left out.
 
 | data | what |
@@ -157,7 +158,7 @@ def scores(released: Trips, original: Trips, grid: Grid, roads: RoadNetwork | No
     found = evaluate(released, original, grid=box, metrics=[*dict.fromkeys(v.split(".")[0] for v in SIX.values())], seed=seed)
     values = {name: found[score].value for name, score in SIX.items()}
     cells = to_cells(original, grid, hour=True)
-    drawn = released if "cell" in released.columns else to_cells(released, grid, hour=True)
+    drawn = to_cells(released, grid, hour=True) if "cell" not in released.columns and released.has_time else released
     drawn = to_cells(drawn, grid, slot_s=None) if "hour" in drawn.columns else drawn
     if "hour" in drawn.columns:
         by_cell = evaluate(drawn, cells, grid=grid, metrics=["trip_size", "od_emd", "patterns"], workers=1, seed=seed)
@@ -181,11 +182,17 @@ def by_command(command: str, trips: Trips, epsilon: float) -> Trips:
     """Trips that another program makes of these."""
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder) / "trips.csv", Path(folder) / "synthetic.csv"
-        trips.table.select("tid", "datetime", "lat", "lng").write_csv(given)
+        named = trips.table.with_columns(tid=pl.Series(trips.point_trip))  # one name a trip, also where people share names
+        named.select("tid", "datetime", "lat", "lng").write_csv(given)
         words = [word.format(input=given, output=made, epsilon=epsilon) for word in shlex.split(command)]
         subprocess.run(words, check=True)
         table = pl.read_csv(made, try_parse_dates=True)
     return Trips(table.with_columns(uid=pl.col("tid").cast(pl.String)), time_zone=trips.time_zone)
+
+
+def untimed(trips: Trips) -> Trips:
+    """The same trips as programs without times see them."""
+    return Trips(trips.table.drop("datetime"), time_zone=trips.time_zone)
 
 
 def squares(trips: Trips, grid: Grid, side: int) -> np.ndarray:
@@ -274,7 +281,8 @@ def compare(name: str, options: argparse.Namespace, results: Results, repeat: in
         if command is not None:
             released = by_command(command, original, epsilon)
         else:
-            released = mm.rehearse(mechanism(kind, epsilon, grid, roads, n), original, rng=rng).payload
+            private = untimed(original) if kind == "flock_untimed" else original
+            released = mm.rehearse(mechanism(kind, epsilon, grid, roads, n), private, rng=rng).payload
         finished(kind, epsilon, repeat, released, cpu_s=time.process_time() - start)
 
 

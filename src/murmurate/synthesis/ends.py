@@ -23,6 +23,13 @@ MAX_DEPTH = 8
 """Largest number of halvings of the box, so that there are at most 256 zones. Chosen by hand."""
 FITTING_ROUNDS = 12
 """Rounds of iterative proportional fitting. Chosen by hand."""
+HOUR_GROUPS = 8
+"""Groups of [zone, hour] counts of similar size, each shrunk by its own relative error: quiet hours differ more from the whole
+day than busy ones, which would decide for all. Chosen by hand."""
+NEIGHBOUR_HOURS = (1.0, 0.5)
+"""Weights of the hours one and two before and after, in what is expected of an hour. Chosen by hand."""
+NEIGHBOUR_MASS = 0.01
+"""Weight of the whole day beside the hours around, which may hold nothing. Chosen by hand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,19 +117,40 @@ def _block_sums(table: Floats, side: int) -> Floats:
 
 
 def shrink_zone_hour(noisy: Floats, by_zone: Floats, deviation: float) -> Floats:
-    """Estimate [zone, hour] counts from noisy ones, from large zones to small ones: each zone is the prior of its halves."""
+    """Estimate [zone, hour] counts from noisy ones, from large zones to small ones: each zone is the prior of its halves.
+
+    A zone is expected to divide between its halves first as over the whole day, then as in the hours around.
+    """
     depth = len(noisy).bit_length() - 1
     spread = deviation * 2 ** (depth / 2)
     by_hour = above_zero(noisy.sum(axis=0), spread)  # a quiet hour is not an empty one
     estimate = shrink(by_hour, np.ones(noisy.shape[1]), deviation=spread)[None, :]
     for level in range(1, depth + 1):
+        counts, noise = coarsen(noisy, level), deviation * 2 ** ((depth - level) / 2)
         mass = np.maximum(by_zone.reshape(2**level, -1).sum(axis=1), 1e-9)
-        within = mass / np.repeat(mass.reshape(-1, 2).sum(axis=1), 2)
-        prior = np.repeat(estimate, 2, axis=0) * within[:, None]
-        found = shrink(coarsen(noisy, level), prior, deviation=deviation * 2 ** ((depth - level) / 2))
+        parents, within = np.repeat(estimate, 2, axis=0), _of_halves(mass[:, None])
+        prior = parents * within
+        found = shrink(counts, prior, deviation=noise, groups=HOUR_GROUPS)
+        if noisy.shape[1] > 2 * len(NEIGHBOUR_HOURS):
+            near = _hours_around(found) + NEIGHBOUR_MASS * prior + 1e-9 * within
+            found = shrink(counts, parents * _of_halves(near), deviation=noise, groups=HOUR_GROUPS)
         had, wanted = found.sum(axis=0), prior.sum(axis=0)  # [hour] small counts may have been cut to nothing
         estimate = np.where(had > 0, found * (wanted / np.maximum(had, 1e-9)), prior)
     return estimate
+
+
+def _of_halves(zone_hour: Floats) -> Floats:
+    """Return the share of each zone in the two halves of the larger zone that it belongs to."""
+    return np.asarray(zone_hour / np.repeat(zone_hour.reshape(-1, 2, zone_hour.shape[1]).sum(axis=1), 2, axis=0))
+
+
+def _hours_around(zone_hour: Floats) -> Floats:
+    """Return the weighted mean over the hours before and after each hour, without the hour itself; days are round."""
+    both = [
+        weight * (np.roll(zone_hour, apart, axis=1) + np.roll(zone_hour, -apart, axis=1))
+        for apart, weight in enumerate(NEIGHBOUR_HOURS, start=1)
+    ]
+    return np.asarray(sum(both) / (2 * sum(NEIGHBOUR_HOURS)))
 
 
 def shrink_pairs(noisy: Floats, prior: Floats, deviation: float) -> Floats:

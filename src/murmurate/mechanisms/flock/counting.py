@@ -17,7 +17,7 @@ from murmurate.mechanisms.flock.shapes import pace_bins
 from murmurate.mechanisms.flock.tables import Zones, one_bin_each, trip_contributions
 from murmurate.mechanisms.flock.tracks import Frame, Read
 
-TRACK_TABLES = ("ends", "places", "diameter", "shape", "sizes", "sizes_hour", "towards", "steps")
+TRACK_TABLES = ("ends", "origins", "destinations", "places", "diameter", "shape", "sizes", "sizes_hour", "towards", "steps")
 """Tables of the second round, over tracks; named in the order in which they are measured."""
 SPEED_TABLES = ("pace", "pace_hour")
 """Tables of speeds, of the same round, where trips have times."""

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from murmurate.asking import Answer, Norm
 from murmurate.core.space import Floats, Integers
-from murmurate.mechanisms.flock.estimates import candidate_log_weights, fit_log_weights
+from murmurate.mechanisms.flock.estimates import REMAINING_ERROR, candidate_log_weights, fit_log_weights
 from murmurate.mechanisms.flock.shapes import Shapes
 from murmurate.mechanisms.flock.tables import (
     N_DIAMETERS,
-    TripContributions,
     Zones,
     diameter_bin,
     divide_among_bins,
@@ -39,8 +38,12 @@ MAX_END_LOG_WEIGHT = 6.0
 LOG_DISTANCE_TOLERANCE = 0.2
 """Difference of the logarithms of drawn and wanted distance below which no further point is tried: half the width of a bin of
 distance."""
-END_TABLES = ("pairs", "pairs_hour", "source_hour", "destination_hour")
-"""Tables over ends that the weights of the pool reproduce."""
+HOUR_TABLES = ("source_hour", "destination_hour")
+"""Tables of either end by zone and hour."""
+END_TABLES = ("pairs", "pairs_hour", *HOUR_TABLES)
+"""Tables over zones of the ends that the weights of the pool reproduce."""
+SEPARATE_TABLES = ("origins", "destinations")
+"""Tables of either end by coarse cell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,10 +292,21 @@ def gravity_ends(
     return frame.fine_at(first_y, first_x), frame.fine_at(last_y, last_x), outlines
 
 
+@dataclass(frozen=True, eq=False)
+class EndEstimates:
+    """Estimated ends, from noisy tables alone."""
+
+    inside: Floats
+    """[grid cell] ends of either kind."""
+    hours: tuple[Floats, Floats]
+    """[zone, hour] origins, and destinations."""
+    separate: tuple[Floats, Floats] | None
+    """[coarse cell] origins, and destinations; None where only both together were counted."""
+
+
 def gravity_pool(  # noqa: PLR0917
     shapes: Shapes,
-    inside: Floats,
-    hours: tuple[Floats, Floats],
+    estimates: EndEstimates,
     answers: Mapping[str, Answer],
     frame: Frame,
     zones: Zones,
@@ -301,41 +315,49 @@ def gravity_pool(  # noqa: PLR0917
     size: int,
     generator: np.random.Generator,
 ) -> EndsPool:
-    """Draw shapes, then ends that far apart, then an hour, and weight them until pairs, ends and hours match the noisy tables.
-
-    `inside` is the estimated number of ends by grid cell, `hours` that by [zone, hour] of either end.
-    """
-    source, destination, outlines = gravity_ends(shapes, inside, frame, size, generator)
+    """Draw shapes, then ends that far apart, then an hour, and weight them until pairs, ends and hours match the tables."""
+    source, destination, outlines = gravity_ends(shapes, estimates.inside, frame, size, generator)
     hour = np.zeros(size, dtype=np.int64)
+    hours = estimates.hours
     if frame.hours > 1:
         by_hour = [table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12) for table in hours]
         whole = np.maximum((hours[0] + hours[1]).sum(axis=0), 1e-9)
         at = zones.at(source, zones.by_hour), zones.at(destination, zones.by_hour)
         given = by_hour[0][at[0]] * by_hour[1][at[1]] / (whole / whole.sum())
         hour = draw_within(given + 1e-12, np.arange(size, dtype=np.int64), generator)
-    extra = {}
-    if "ends" in answers:
-        both, owner = np.column_stack([source, destination]).ravel(), np.repeat(np.arange(size, dtype=np.int64), 2)
-        extra["ends"] = (divide_among_bins(frame.coarse_of(both), owner, frame.n_coarse, norm), answers["ends"])
-    weight = _pool_weights(End(source, destination, hour), extra, answers, frame, zones, n)
+    drawn = End(source, destination, hour)
+    weight = _pool_weights(drawn, estimates, answers, frame, zones, norm, n)
     order = np.lexsort((outlines.diameter_m, hour, zones.at(destination, zones.pairs), zones.at(source, zones.pairs)))
     return EndsPool(source[order], destination[order], hour[order], np.cumsum(weight[order]), outlines.take(order))
 
 
 def _pool_weights(  # noqa: PLR0917
     drawn: End,
-    extra: Mapping[str, tuple[TripContributions, Answer]],
+    estimates: EndEstimates,
     answers: Mapping[str, Answer],
     frame: Frame,
     zones: Zones,
+    norm: Norm,
     n: float,
 ) -> Floats:
-    """Return weights of drawn ends that reproduce the tables over ends and those in `extra`."""
+    """Return weights of drawn ends that reproduce the tables over ends."""
     size = len(drawn.source)
-    measured = {name: answers[name] for name in END_TABLES if name in answers}
+    measured = {name: answers[name] for name in (*END_TABLES, *SEPARATE_TABLES) if name in answers}
     bins = end_bins(drawn, frame, zones, set(measured))
+    for name, table in zip(HOUR_TABLES, estimates.hours, strict=True):
+        if name in measured:
+            measured[name] = _estimated(answers[name], table)
+    if estimates.separate is not None:
+        for name, table, end in zip(SEPARATE_TABLES, estimates.separate, (drawn.source, drawn.destination), strict=True):
+            bins[name], measured[name] = (frame.coarse_of(end), frame.n_coarse), _estimated(answers[name], table)
     shown = {name: one_bin_each(at, n_bins) for name, (at, n_bins) in bins.items()}
-    for name, (part, answer) in extra.items():
-        shown[name], measured[name] = part, answer
+    both, owner = np.column_stack([drawn.source, drawn.destination]).ravel(), np.repeat(np.arange(size, dtype=np.int64), 2)
+    shown["ends"], measured["ends"] = divide_among_bins(frame.coarse_of(both), owner, frame.n_coarse, norm), answers["ends"]
     log_weights = fit_log_weights(shown, measured, n, size)
     return np.exp(candidate_log_weights(shown, log_weights, size, max_log_weight=MAX_END_LOG_WEIGHT))
+
+
+def _estimated(answer: Answer, estimate: Floats) -> Answer:
+    """Return an estimated table in place of the noisy one, with its remaining standard error."""
+    scaled = estimate.ravel() * (answer.noisy.sum() / max(float(estimate.sum()), 1e-9))
+    return Answer(scaled, answer.deviation * REMAINING_ERROR)

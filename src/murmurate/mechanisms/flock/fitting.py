@@ -10,7 +10,7 @@ import numpy as np
 from murmurate.asking import STEPS, Answer, Norm
 from murmurate.core.space import Floats
 from murmurate.mechanisms.flock.base_model import CLOSED_WEIGHT, BaseModel, size_of_length, straight_weights
-from murmurate.mechanisms.flock.ends import EndsPool, gravity_pool
+from murmurate.mechanisms.flock.ends import EndEstimates, EndsPool, gravity_pool
 from murmurate.mechanisms.flock.estimates import fit_log_weights, with_estimated_cells
 from murmurate.mechanisms.flock.rounds import Plan
 from murmurate.mechanisms.flock.shapes import Pace, estimate_shapes, fit_pace
@@ -90,9 +90,10 @@ def _fit_base_model(  # noqa: PLR0917
     """Fit the base model before calibration."""
     frame, zones = plan.frame, plan.zones
     shapes = estimate_shapes(answers["diameter"], answers["shape"])
-    hours = _zone_hours(answers, frame, zones, cells)
+    separate = plan.coarse_ends(answers["ends"].noisy) if "origins" in answers else None
+    estimates = EndEstimates(cells, _zone_hours(answers, frame, zones, cells, separate), separate)
     size = int(np.clip(10 * n, *ENDS_POOL_TRIPS))
-    ends = gravity_pool(shapes, cells, hours, answers, frame, zones, plan.norm, n, size, generator)
+    ends = gravity_pool(shapes, estimates, answers, frame, zones, plan.norm, n, size, generator)
     sizes = _fit_sizes(answers, frame, ends, n, generator) if "sizes" in answers else None
     mean = max(visits.mean(), 1e-9)
     around = frame.around
@@ -148,12 +149,19 @@ def _repeat_shares(diameter: Answer) -> Floats:
     return np.clip(repeated / np.maximum(trips, diameter.deviation), 0.0, 1.0)
 
 
-def _zone_hours(answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats) -> tuple[Floats, Floats]:
-    """Estimate [zone, hour] counts of both ends."""
-    at = zones.at(np.arange(len(cells)), zones.by_hour)
-    by_zone: Floats = np.bincount(at, weights=cells, minlength=2**zones.by_hour).astype(np.float64)
+def _zone_hours(
+    answers: dict[str, Answer], frame: Frame, zones: Zones, cells: Floats, separate: tuple[Floats, Floats] | None
+) -> tuple[Floats, Floats]:
+    """Estimate [zone, hour] counts of either end, from ends by grid cell and, where counted, either end by coarse cell."""
+    fine = np.arange(len(cells))
+    at, of_fine = zones.at(fine, zones.by_hour), frame.coarse_of(fine)
     both = []
-    for name in ("source_hour", "destination_hour"):
+    for end, name in enumerate(("source_hour", "destination_hour")):
+        inside = cells
+        if separate is not None:
+            within = np.bincount(of_fine, weights=cells, minlength=frame.n_coarse)
+            inside = cells * (separate[end] / np.maximum(within, 1e-12))[of_fine]
+        by_zone: Floats = np.bincount(at, weights=inside, minlength=2**zones.by_hour).astype(np.float64)
         if name not in answers:
             both.append(filled(by_zone[:, None].copy(), by_zone))
             continue

@@ -46,22 +46,24 @@ hand."""
 
 SHARES = {
     "n": (0.02, 0.02),
-    "ends": (0.23, 0.10),
+    "ends": (0.23, 0.04),
+    "origins": (0.0, 0.05),
+    "destinations": (0.0, 0.05),
     "places": (0.02, 0.0),
-    "visits": (0.45, 0.27),
-    "pairs": (0.06, 0.13),
+    "visits": (0.45, 0.23),
+    "pairs": (0.06, 0.12),
     "diameter": (0.11, 0.04),
     "shape": (0.11, 0.04),
-    "towards": (0.0, 0.13),
-    "steps": (0.0, 0.20),
+    "towards": (0.0, 0.12),
+    "steps": (0.0, 0.22),
     "sizes": (0.0, 0.07),
 }
 """Shares of the budget without parts of the day, at detail 0 and at detail 1; in between they change linearly. Few trips tell
 most about places, many also about steps. Chosen by hand."""
 
 HOUR_SHARES = {
-    "source_hour": (0.04, 0.14),
-    "destination_hour": (0.04, 0.14),
+    "source_hour": (0.04, 0.12),
+    "destination_hour": (0.04, 0.12),
     "pairs_hour": (0.0, 0.06),
     "sizes_hour": (0.0, 0.05),
 }
@@ -109,7 +111,7 @@ cell."""
 
 PAIR_REFINEMENT = 4.0
 """Origin-destination zones may be this many times finer than single-zone tables, because their log-weights are shrunk per bin.
-Chosen by hand."""
+It falls to 1 as detail grows to 1. Chosen by hand."""
 
 CANDIDATES_PER_TRIP = 3
 """Candidates drawn for each trip that is kept. Chosen by hand."""
@@ -251,6 +253,8 @@ class Plan:
         """Estimate [grid cell] ends: coarse cells first (shrunk towards `expected`), then grid cells within them."""
         answers, frame = self.answers, self.frame
         coarse = estimate_cells(answers["ends"], frame.rows, frame.columns, expected)
+        if "origins" in answers:
+            coarse = sum(self.coarse_ends(coarse), np.zeros(1))
         if frame.block == 1:
             return coarse
         fine = interpolate_density(coarse, frame)
@@ -260,10 +264,18 @@ class Plan:
         within = np.bincount(of_fine, weights=fine, minlength=frame.n_coarse)
         return np.asarray(fine * (coarse / np.maximum(within, 1e-12))[of_fine])
 
+    def coarse_ends(self, both: Floats) -> tuple[Floats, Floats]:
+        """Estimate [coarse cell] origins and destinations, shrunk towards the estimate of `both` ends."""
+        answers, frame = self.answers, self.frame
+        origins, destinations = (
+            estimate_cells(answers[name], frame.rows, frame.columns, both) for name in ("origins", "destinations")
+        )
+        return origins, destinations
+
     @cached_property
     def zones(self) -> Zones:
         """Return zones of equal estimated ends."""
-        depth = zone_depths(self.n, self.hours, self.shares, self.noise)
+        depth = zone_depths(self.n, self.hours, self.shares, self.noise, self.detail)
         zone = zones_of_equal_mass(
             self.end_cells(self.frame.coarse_area), rows=self.grid.rows, columns=self.grid.columns, depth=depth["fine"]
         )
@@ -274,7 +286,7 @@ class Plan:
         if self.joint:  # the other tables are scaled to it
             return max(float(self.answers["n"].noisy[0]), 1.0)
         total = weight = 0.0
-        for name in ("n", "pairs", "diameter", "source_hour", "destination_hour"):
+        for name in ("n", "pairs", "diameter", "origins", "destinations", "source_hour", "destination_hour"):
             if name in self.answers:
                 answer = self.answers[name]
                 precision = 1.0 / (answer.noisy.size * answer.deviation**2)
@@ -377,14 +389,14 @@ def stride_of(frame_m: float, slot_s: float) -> float:
     return TYPICAL_SPEED_KMH / 3.6 * slot_s / frame_m
 
 
-def zone_depths(n: float, hours: int, part: dict[str, float], noise: NoiseLevel) -> dict[str, int]:
+def zone_depths(n: float, hours: int, part: dict[str, float], noise: NoiseLevel, detail: float) -> dict[str, int]:
     """Return the number of halvings of the box for the zones of each table."""
 
     def halved(name: str, trips: float, ends: int) -> int:
         """Return the halvings for one table; 0 where it is not measured."""
         return depth_of(trips, noise.deviation(part[name]), ends) if name in part else 0
 
-    pairs, by_hour = halved("pairs", n * PAIR_REFINEMENT, 2), halved("source_hour", n / hours, 1)
+    pairs, by_hour = halved("pairs", n * PAIR_REFINEMENT ** (1 - detail), 2), halved("source_hour", n / hours, 1)
     pairs_hour = halved("pairs_hour", n / hours, 2)
     fine = max(pairs, by_hour)
     by_hour = by_hour if "source_hour" in part else fine

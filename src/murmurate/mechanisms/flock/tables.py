@@ -115,6 +115,9 @@ def _single_bins(tracks: Tracks, frame: Frame, zones: Zones | None, wanted: set[
         bins["diameter"] = (diameter_bin(tracks.diameter_m) * 2 + tracks.repeats, N_DIAMETERS * 2)
     if "shape" in wanted:
         bins["shape"] = (shape_bin(tracks, frame.grid.cell_m), N_SHAPES)
+    for name, end in (("origins", tracks.source), ("destinations", tracks.destination)):
+        if name in wanted:
+            bins[name] = (frame.coarse_of(end), frame.n_coarse)
     size = np.minimum(tracks.walks.sizes, frame.max_cells) - 1
     if "sizes" in wanted:
         ring = rings(tracks.walks.sources, tracks.walks.destinations, frame.columns)
@@ -168,7 +171,8 @@ def table_bins(frame: Frame) -> dict[str, int]:
     sizes = n_rings_of(frame.rows, frame.columns) * frame.max_cells
     around = frame.around
     return {
-        "ends": frame.n_coarse, "places": frame.grid.n_cells, "visits": frame.n_coarse,
+        "ends": frame.n_coarse, "origins": frame.n_coarse, "destinations": frame.n_coarse, "visits": frame.n_coarse,
+        "places": frame.grid.n_cells,
         "diameter": N_DIAMETERS * 2, "shape": N_SHAPES, "sizes": sizes, "sizes_hour": frame.hours * frame.max_cells,
         "towards": around.n_relative * around.n_offsets, "steps": around.n_cells * around.n_offsets,
         "pace": N_SPEED_ROWS * N_SPEEDS, "pace_hour": frame.hours * N_SPEEDS,
