@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from murmurate.core.space import Integers
+from murmurate.core.space import Floats, Integers
 from murmurate.synthesis.draws import State, start_state, uniform
 from murmurate.synthesis.moves import MoveWeights, Neighbourhood
 from murmurate.synthesis.sequences import CellTrips
@@ -18,6 +18,8 @@ Shape = tuple[int, int, int]
 """Rows, columns, reach."""
 Tables = tuple[Integers, NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
 """Bins of relative destinations, and the weights towards, visits and steps."""
+Ahead = tuple[Integers, NDArray[np.float32]]
+"""The wide cell of each cell, and the weights ahead by wide destination and wide cell."""
 
 
 def sample_paths(
@@ -30,12 +32,15 @@ def sample_paths(
     around: Neighbourhood,
     generator: np.random.Generator,
     tries: int = PATH_TRIES,
+    ahead: tuple[Integers, Floats] | None = None,
 ) -> CellTrips:
     """Sample one path for each triple; where no try arrives, take the straight line.
 
     Steps are drawn from the product of the three weights. Of `tries` paths the one whose number of cells is nearest to the
-    wanted size is kept. Trips come out in the order they went in.
+    wanted size is kept. Trips come out in the order they went in. `ahead` is the wide cell of each cell, and [wide destination,
+    wide cell] a further weight of entering it: how good the ways are that lead on from there.
     """
+    wide_of, further = ahead or (np.zeros(around.n_cells, dtype=np.int64), np.ones((1, 1)))
     order = np.argsort(destinations, kind="stable")
     longest = int(sizes.max(initial=2)) * 2 + 2 * max(around.rows, around.columns)
     cells, lengths = _sample(
@@ -49,6 +54,7 @@ def sample_paths(
             weights.visits.astype(np.float32),
             weights.steps.astype(np.float32),
         ),
+        (wide_of, further.astype(np.float32)),
         (tries, longest, int(generator.integers(2**62))),
     )
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -75,10 +81,14 @@ def straight(path: Integers, source: int, destination: int, columns: int, reach:
 
 
 @njit(cache=True)
-def _fill_row(row: NDArray[np.float32], cell: int, destination: int, shape: Shape, tables: Tables) -> None:
+def _fill_row(  # noqa: PLR0917
+    row: NDArray[np.float32], cell: int, destination: int, shape: Shape, tables: Tables, ahead: Ahead
+) -> None:
     """Fill in the cumulative weights of the offsets of one cell, given the destination."""
     rows, columns, reach = shape
     relative, towards, visits, steps = tables
+    wide_of, further = ahead
+    far = wide_of[destination]
     south, west = cell // columns, cell % columns
     bin_ = relative[destination // columns - south + rows - 1, destination % columns - west + columns - 1]
     total = np.float32(0.0)
@@ -88,7 +98,7 @@ def _fill_row(row: NDArray[np.float32], cell: int, destination: int, shape: Shap
             if 0 <= i < rows and 0 <= j < columns:
                 target = i * columns + j
                 if target != cell:
-                    total += towards[bin_, at] * visits[target] * steps[cell, at]
+                    total += towards[bin_, at] * visits[target] * steps[cell, at] * further[far, wide_of[target]]
                 elif cell == destination:
                     total += towards[bin_, at]
             row[at] = total
@@ -107,6 +117,7 @@ def _walk(  # noqa: PLR0917
     state: State,
     shape: Shape,
     tables: Tables,
+    ahead: Ahead,
 ) -> tuple[int, int]:
     """Sample a path from path[0] to its destination; return its cells (0 if it does not arrive) and the rows cached."""
     columns, reach = shape[1], shape[2]
@@ -120,7 +131,7 @@ def _walk(  # noqa: PLR0917
             slot_of[cell] = slot
             used[n_used] = cell
             n_used += 1
-            _fill_row(cache[slot], cell, destination, shape, tables)
+            _fill_row(cache[slot], cell, destination, shape, tables, ahead)
         row = cache[slot]
         total = row[side * side - 1]
         if total <= 0 or (length == 1 and total <= row[side * side // 2] - row[side * side // 2 - 1]):
@@ -152,7 +163,13 @@ def _copy(cells: Integers, n: int, into: Integers, at: int) -> None:
 
 @njit(cache=True)
 def _sample(  # noqa: PLR0917
-    sources: Integers, destinations: Integers, sizes: Integers, shape: Shape, tables: Tables, how: tuple[int, int, int]
+    sources: Integers,
+    destinations: Integers,
+    sizes: Integers,
+    shape: Shape,
+    tables: Tables,
+    ahead: Ahead,
+    how: tuple[int, int, int],
 ) -> tuple[Integers, Integers]:
     """Return cells and sizes of one path a trip; trips to one destination stand together and share rows of weights."""
     tries, longest, seed = how
@@ -180,7 +197,7 @@ def _sample(  # noqa: PLR0917
         for _ in range(tries):
             path[0] = sources[trip]
             most = min(longest, sizes[trip] + gap - 1)  # a longer walk could not be nearer to the wanted size
-            length, n_used = _walk(path, destination, most, cache, slot_of, used, n_used, state, shape, tables)
+            length, n_used = _walk(path, destination, most, cache, slot_of, used, n_used, state, shape, tables, ahead)
             if length > 1 and abs(length - sizes[trip]) < gap:
                 gap = abs(length - sizes[trip])
                 _copy(path, length, best, np.int64(0))

@@ -83,7 +83,7 @@ class Flock:
     slot_s: int = 60
     """Seconds between two places of a trip that count as one step."""
     max_cells: int = 100
-    """Largest number of coarse cells of a trip that is distinguished and drawn."""
+    """Largest number of coarse cells of a trip that is distinguished; up to four times as many are drawn."""
     day: str = "2000-01-03"
     """Fictional day of released times."""
 

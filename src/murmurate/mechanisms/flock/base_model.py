@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import pi
 
 import numpy as np
@@ -10,6 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers
+from murmurate.mechanisms.flock.ahead import DETOUR_SCALE_CELLS, look_ahead
 from murmurate.mechanisms.flock.ends import EndsPool, draw_fine_cells, draw_points
 from murmurate.mechanisms.flock.tables import diameter_bin
 from murmurate.mechanisms.flock.tracks import Frame, Tracks, measured, taken
@@ -25,6 +27,11 @@ TURNING_TRIES = 24
 """Cells drawn as candidates for the turning point of a trip. Chosen by hand."""
 MIN_TURNING_RATIO = 1.3
 """Smallest diameter over distance of the ends from which a trip gets a turning point. Chosen by hand."""
+LOOP_RATIO = 2.5
+"""The same, for trips whose detours follow the tables of steps: these know no way there and back. Chosen by hand; without it,
+lengths of other Geolife trips than are scored had ten times the error at epsilon 100."""
+LONGEST = 4
+"""Most cells of a drawn trip, over the largest number that the tables distinguish. Chosen by hand."""
 CELL_MARGIN = 0.02
 """Distance that smoothed points keep from the edge of their coarse cell, in grid cells. Chosen by hand."""
 SMOOTHING_STRENGTHS = 6
@@ -33,8 +40,6 @@ MAX_LENGTHENING = 1.8
 """Largest factor by which bends lengthen a path. Chosen by hand."""
 MAX_INNER_POINTS = 6
 """Largest number of points between the ends of a trip that stays in one cell. Chosen by hand."""
-DETOUR_SCALE_CELLS = 0.4
-"""Detour, in coarse cells, that makes a step less likely by a factor of e where steps have no table. Chosen by hand."""
 LONG_STEP_WEIGHT = 0.1
 """Weight of a step over more than 1.5 cells, relative to a step to the next cell, in the public base model. Chosen by hand."""
 CLOSED_WEIGHT = 1e-3
@@ -74,7 +79,7 @@ class BaseModel:
         start, stop = frame.coarse_of(source), frame.coarse_of(destination)
         detailed = generator.random(n) < self.detail
         size = self._size(start, stop, hour, length_m, generator)
-        turns = (diameter_m > np.maximum(MIN_TURNING_RATIO * apart_m, 1.5 * frame.coarse_m)) & ~detailed
+        turns = diameter_m > np.maximum(np.where(detailed, LOOP_RATIO, MIN_TURNING_RATIO) * apart_m, 1.5 * frame.coarse_m)
         turning = self._turning_cells(first, last, diameter_m, turns, generator)
         stays = (start == stop) & ~turns & ((size == 1) | ~detailed)
         walks = self._walk(start, stop, turning, turns, stays, size, hour, generator)
@@ -90,12 +95,20 @@ class BaseModel:
         y, x, offsets = self._repeat(y, x, offsets, diameter_m, generator)
         return measured(walks, y, x, offsets, source=source, destination=destination, cell_m=frame.grid.cell_m)
 
+    @cached_property
+    def _ahead(self) -> tuple[Integers, Floats]:
+        """Return how good the ways are that lead on from each cell, by destination."""
+        return look_ahead(self.frame, self.weights.visits)
+
     def _size(
         self, start: Integers, stop: Integers, hour: Integers, length_m: Floats, generator: np.random.Generator
     ) -> Integers:
         """Draw the number of coarse cells of each trip: from its length, corrected by the tables of sizes where measured."""
         size = size_of_length(length_m, self.frame, generator)
-        return size if self.sizes is None else self.sizes.corrected(size, start, stop, hour, generator)
+        if self.sizes is None:
+            return size
+        found = self.sizes.corrected(size, start, stop, hour, generator)
+        return np.where(found >= self.frame.max_cells, np.maximum(found, size), found)
 
     def _turning_cells(
         self,
@@ -149,7 +162,7 @@ class BaseModel:
         at = np.flatnonzero(which)
         legs = sample_paths(
             start[at], stop[at], hour[at], np.maximum(size[at], 2), weights=self.weights, around=self.frame.around,
-            generator=generator, tries=PATH_TRIES,
+            generator=generator, tries=PATH_TRIES, ahead=self._ahead,
         )  # fmt: skip
         return at, legs
 
@@ -190,7 +203,7 @@ def straight_weights(around: Neighbourhood, stride: float) -> Floats:
 def size_of_length(length_m: Floats, frame: Frame, generator: np.random.Generator) -> Integers:
     """Draw the number of coarse cells of trips of given lengths, by geometry alone."""
     cells = np.floor(length_m / (widths_per_cell(frame.stride) * frame.coarse_m) + generator.random(len(length_m)))
-    return 1 + np.minimum(cells.astype(np.int64), frame.max_cells - 1)
+    return 1 + np.minimum(cells.astype(np.int64), LONGEST * frame.max_cells - 1)
 
 
 def widths_per_cell(stride: float) -> float:

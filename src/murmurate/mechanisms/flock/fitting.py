@@ -41,6 +41,9 @@ SIMULATED_ENDS = 200_000
 """Ends drawn to compute the distribution of distance rings by hour. Chosen by hand."""
 MIN_ROUTING_WEIGHT = 0.02
 """Minimum routing weight of a cell, as a fraction of the mean weight. Keeps every cell reachable. Chosen by hand."""
+ROUTING_POWER = 0.7
+"""Power of estimated visits in the routing weights before calibration; below 1, because routes look ahead. Chosen with
+`ahead.VISITS_POWER`."""
 CORRECTIONS = {"visits": (0.3, 1.0), "towards": (0.7, 0.7), "steps": (0.7, 0.7)}
 """Offset added to both sides of a correction, in standard errors, so that noise alone corrects little, and power of the
 correction. For visits chosen on the built-in city and on other samples and boxes of San Francisco and Geolife than are scored:
@@ -99,7 +102,7 @@ def _fit_base_model(  # noqa: PLR0917
     around = frame.around
     weights = MoveWeights(
         straight_weights(around, frame.stride),
-        np.where(frame.coarse_area > 0, visits / mean + MIN_ROUTING_WEIGHT, CLOSED_WEIGHT),
+        np.where(frame.coarse_area > 0, (visits / mean + MIN_ROUTING_WEIGHT) ** ROUTING_POWER, CLOSED_WEIGHT),
         np.ones((around.n_cells, around.n_offsets)),
     )
     return BaseModel(
@@ -122,7 +125,7 @@ def _fit_sizes(
     n_rings = n_rings_of(frame.rows, frame.columns)
     ring = rings(frame.coarse_of(drawn.source), frame.coarse_of(drawn.destination), frame.columns)
     counts = np.bincount(ring * frame.hours + drawn.hour, minlength=n_rings * frame.hours)
-    size = size_of_length(drawn.outlines.length_m, frame, generator)
+    size = np.minimum(size_of_length(drawn.outlines.length_m, frame, generator), frame.max_cells)
     each = n / SIMULATED_ENDS
     expected: Floats = np.asarray(
         np.bincount(ring * frame.max_cells + size - 1, minlength=n_rings * frame.max_cells).reshape(n_rings, -1) * each,
