@@ -247,6 +247,18 @@ def test_more_trips_or_less_noise_make_finer_cells():
     assert detail == sorted(detail) and detail[0] == 0 and detail[-1] == 1
 
 
+def test_origins_and_destinations_are_told_apart_where_the_noise_allows():
+    few, many = (rounds.shares(hours=24, detail=at, timed=True) for at in (0.0, 1.0))
+    assert "origins" not in few and "destinations" not in few
+    assert many["origins"] == many["destinations"] > 0
+    north = Trips(city(300).table.filter(pl.col("datetime").dt.hour().first().over("tid") == 8))  # all go northward
+    tables = counted(mechanism(epsilon=50.0, delta=1e-6), (north, north), noise.seeded(4))
+    exact = {one.table.name: one.exact(0) / STEPS for one in tables}
+    south = np.arange(GRID.n_cells) // GRID.columns < GRID.rows / 2
+    for name, half in (("origins", south), ("destinations", ~south)):
+        assert exact[name][half].sum() == exact[name].sum() == north.n_trips
+
+
 def test_shares_change_little_by_little():
     """No table appears at once with much of the budget: the share of every table follows detail without a jump."""
     for low, high in zip(np.linspace(0, 0.99, 100), np.linspace(0.01, 1, 100), strict=True):

@@ -329,14 +329,13 @@ def gravity_pool(  # noqa: PLR0917
         given = by_hour[0][at[0]] * by_hour[1][at[1]] / (whole / whole.sum())
         hour = draw_within(given + 1e-12, np.arange(size, dtype=np.int64), generator)
     drawn = End(source, destination, hour)
-    weight = _pool_weights(drawn, estimates, answers, frame, zones, norm, n)
+    weight = _pool_weights(drawn, answers, frame, zones, norm, n)
     order = np.lexsort((outlines.diameter_m, hour, zones.at(destination, zones.pairs), zones.at(source, zones.pairs)))
     return EndsPool(source[order], destination[order], hour[order], np.cumsum(weight[order]), outlines.take(order))
 
 
 def _pool_weights(  # noqa: PLR0917
     drawn: End,
-    estimates: EndEstimates,
     answers: Mapping[str, Answer],
     frame: Frame,
     zones: Zones,
@@ -347,12 +346,6 @@ def _pool_weights(  # noqa: PLR0917
     size = len(drawn.source)
     measured = {name: answers[name] for name in (*END_TABLES, *SEPARATE_TABLES) if name in answers}
     bins = end_bins(drawn, frame, zones, set(measured))
-    for name, table in zip(HOUR_TABLES, estimates.hours, strict=True):
-        if name in measured:
-            measured[name] = _estimated(answers[name], table)
-    if estimates.separate is not None:
-        for name, table, end in zip(SEPARATE_TABLES, estimates.separate, (drawn.source, drawn.destination), strict=True):
-            bins[name], measured[name] = (frame.coarse_of(end), frame.n_coarse), _estimated(answers[name], table)
     shown = {name: one_bin_each(at, n_bins) for name, (at, n_bins) in bins.items()}
     both, owner = np.column_stack([drawn.source, drawn.destination]).ravel(), np.repeat(np.arange(size, dtype=np.int64), 2)
     shown["ends"], measured["ends"] = divide_among_bins(frame.coarse_of(both), owner, frame.n_coarse, norm), answers["ends"]
@@ -360,7 +353,12 @@ def _pool_weights(  # noqa: PLR0917
     return np.exp(candidate_log_weights(shown, log_weights, size, max_log_weight=MAX_END_LOG_WEIGHT))
 
 
-def _estimated(answer: Answer, estimate: Floats) -> Answer:
-    """Return an estimated table in place of the noisy one, with its remaining standard error."""
-    scaled = estimate.ravel() * (answer.noisy.sum() / max(float(estimate.sum()), 1e-9))
-    return Answer(scaled, answer.deviation * REMAINING_ERROR)
+def with_estimated_ends(answers: Mapping[str, Answer], estimates: EndEstimates) -> dict[str, Answer]:
+    """Replace the noisy tables of either end by estimates with their remaining standard errors."""
+    found = dict(answers)
+    for names, tables in ((HOUR_TABLES, estimates.hours), (SEPARATE_TABLES, estimates.separate or ())):
+        for name, table in zip(names, tables, strict=False):
+            if name in answers:
+                scaled = table.ravel() * (answers[name].noisy.sum() / max(float(table.sum()), 1e-9))
+                found[name] = Answer(scaled, answers[name].deviation * REMAINING_ERROR)
+    return found

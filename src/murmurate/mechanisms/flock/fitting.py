@@ -10,7 +10,7 @@ import numpy as np
 from murmurate.asking import STEPS, Answer, Norm
 from murmurate.core.space import Floats
 from murmurate.mechanisms.flock.base_model import CLOSED_WEIGHT, BaseModel, size_of_length, straight_weights
-from murmurate.mechanisms.flock.ends import EndEstimates, EndsPool, gravity_pool
+from murmurate.mechanisms.flock.ends import EndEstimates, EndsPool, gravity_pool, with_estimated_ends
 from murmurate.mechanisms.flock.estimates import fit_log_weights, with_estimated_cells
 from murmurate.mechanisms.flock.rounds import Plan
 from murmurate.mechanisms.flock.shapes import Pace, estimate_shapes, fit_pace
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from murmurate.noise import Randomness
 
 WEIGHTED_TABLES = (
-    "pairs", "source_hour", "destination_hour", "visits", "ends", "diameter", "shape", "sizes", "sizes_hour",
+    "pairs", "pairs_hour", "source_hour", "destination_hour", "origins", "destinations", "visits", "ends", "diameter", "shape",
+    "sizes", "sizes_hour",
 )  # fmt: skip
 """Tables that weight candidates."""
 CALIBRATED_TABLES = ("visits", "towards", "steps")
@@ -78,7 +79,10 @@ def fit(plan: Plan, rng: Randomness) -> Fitted:
     pace = fit_pace(plan.answers["pace"], plan.answers.get("pace_hour"), frame.hours) if plan.timed else None
     answers, visits = with_estimated_cells(plan.answers, frame, plan.prediction)
     cells = plan.end_cells(visits)
-    base = _fit_base_model(plan, answers, visits, cells * (n / max(cells.sum(), 1e-9)), n, generator)
+    cells *= n / max(cells.sum(), 1e-9)
+    estimates = _estimate_ends(plan, answers, cells)
+    answers = with_estimated_ends(answers, estimates)
+    base = _fit_base_model(plan, answers, visits, estimates, n, generator)
     pool = int(np.clip(2 * n, *POOL_TRIPS))
     base = _calibrate(base, zones, answers, plan.norm, n, pool, generator)
     names = [name for name in WEIGHTED_TABLES if name in answers]
@@ -88,13 +92,11 @@ def fit(plan: Plan, rng: Randomness) -> Fitted:
 
 
 def _fit_base_model(  # noqa: PLR0917
-    plan: Plan, answers: dict[str, Answer], visits: Floats, cells: Floats, n: float, generator: np.random.Generator
+    plan: Plan, answers: dict[str, Answer], visits: Floats, estimates: EndEstimates, n: float, generator: np.random.Generator
 ) -> BaseModel:
     """Fit the base model before calibration."""
     frame, zones = plan.frame, plan.zones
     shapes = estimate_shapes(answers["diameter"], answers["shape"])
-    separate = plan.coarse_ends(answers["ends"].noisy) if "origins" in answers else None
-    estimates = EndEstimates(cells, _zone_hours(answers, frame, zones, cells, separate), separate)
     size = int(np.clip(10 * n, *ENDS_POOL_TRIPS))
     ends = gravity_pool(shapes, estimates, answers, frame, zones, plan.norm, n, size, generator)
     sizes = _fit_sizes(answers, frame, ends, n, generator) if "sizes" in answers else None
@@ -111,10 +113,16 @@ def _fit_base_model(  # noqa: PLR0917
         weights,
         sizes,
         visits,
-        cells,
+        estimates.inside,
         _repeat_shares(answers["diameter"]),
         min(1.0, DETOURS_BY_TABLE * plan.detail),
     )
+
+
+def _estimate_ends(plan: Plan, answers: dict[str, Answer], cells: Floats) -> EndEstimates:
+    """Estimate ends by cell, by zone and hour and, where they were counted apart, origins and destinations."""
+    separate = plan.coarse_ends(answers["ends"].noisy) if "origins" in answers else None
+    return EndEstimates(cells, _zone_hours(answers, plan.frame, plan.zones, cells, separate), separate)
 
 
 def _fit_sizes(

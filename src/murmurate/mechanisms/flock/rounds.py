@@ -62,8 +62,8 @@ SHARES = {
 most about places, many also about steps. Chosen by hand."""
 
 HOUR_SHARES = {
-    "source_hour": (0.04, 0.12),
-    "destination_hour": (0.04, 0.12),
+    "source_hour": (0.04, 0.14),
+    "destination_hour": (0.04, 0.14),
     "pairs_hour": (0.0, 0.06),
     "sizes_hour": (0.0, 0.05),
 }

@@ -115,25 +115,25 @@ def _single_bins(tracks: Tracks, frame: Frame, zones: Zones | None, wanted: set[
         bins["diameter"] = (diameter_bin(tracks.diameter_m) * 2 + tracks.repeats, N_DIAMETERS * 2)
     if "shape" in wanted:
         bins["shape"] = (shape_bin(tracks, frame.grid.cell_m), N_SHAPES)
-    for name, end in (("origins", tracks.source), ("destinations", tracks.destination)):
-        if name in wanted:
-            bins[name] = (frame.coarse_of(end), frame.n_coarse)
     size = np.minimum(tracks.walks.sizes, frame.max_cells) - 1
     if "sizes" in wanted:
         ring = rings(tracks.walks.sources, tracks.walks.destinations, frame.columns)
         bins["sizes"] = (ring * frame.max_cells + size, n_rings_of(frame.rows, frame.columns) * frame.max_cells)
     if "sizes_hour" in wanted:
         bins["sizes_hour"] = (hour * frame.max_cells + size, hours * frame.max_cells)
-    if zones is not None:
-        bins |= end_bins(End(tracks.source, tracks.destination, hour), frame, zones, wanted)
-    return bins
+    return bins | end_bins(End(tracks.source, tracks.destination, hour), frame, zones, wanted)
 
 
-def end_bins(trips: End, frame: Frame, zones: Zones, wanted: set[str]) -> dict[str, tuple[Integers, int]]:
+def end_bins(trips: End, frame: Frame, zones: Zones | None, wanted: set[str]) -> dict[str, tuple[Integers, int]]:
     """Return bins and table sizes of the tables over the ends alone."""
     hour, hours = trips.hour, frame.hours
     bins: dict[str, tuple[Integers, int]] = {}
     ends = trips.source, trips.destination
+    for name, end in zip(("origins", "destinations"), ends, strict=True):
+        if name in wanted:
+            bins[name] = (frame.coarse_of(end), frame.n_coarse)
+    if zones is None:
+        return bins
     for name, end in zip(("source_hour", "destination_hour"), ends, strict=True):
         if name in wanted:
             bins[name] = (zones.at(end, zones.by_hour) * hours + hour, 2**zones.by_hour * hours)
