@@ -1,12 +1,13 @@
-"""`release flock` from a file on several engines: CPU seconds, wall seconds and the peak memory of all processes.
+"""`release flock` from a file on several engines: CPU seconds, wall seconds, memory of all processes and bytes moved.
 
     python benchmarks/scale.py [--points 3.6e6 3.6e7 3.6e8] [--engine serial processes:2 dask-local:2] [--in FILE] [--n-out N]
 
 Trips of 12 points in the box of a city, 25 a person, are written first (not counted), a million trips at a time; `--in`
 measures a file of your own in the same box instead. `--n-out` draws so many trips whatever was read, where the disk is small: a
 released point takes 55 bytes. Every run is a command of its own, and kernels are compiled by a small run before the first. The
-memory of all processes counts what they share once; that of the driver, which runs the release, is its own peak. The last
-column is the wall time of the first engine over that of the row, so run it on a quiet machine.
+memory of all processes counts what they share once; that of the driver, which runs the release, is its own peak. "GB moved" is
+what processes read and wrote through system calls: files, pipes and sockets. The last column is the wall time of the first
+engine over that of the row, so run it on a quiet machine.
 """
 
 from __future__ import annotations
@@ -85,8 +86,16 @@ def peak_mb(pid: int) -> float:
     return 0.0
 
 
-def measure(source: Path, engine: str, folder: Path, n_out: int | None = None) -> tuple[float, float, float, float]:
-    """Return CPU seconds, wall seconds and peak MB of one release: of all processes, and of the one that runs it."""
+def moved_bytes(pid: int) -> int:
+    """Return what a process has read and written so far."""
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith(("rchar:", "wchar:")))
+    return 0
+
+
+def measure(source: Path, engine: str, folder: Path, n_out: int | None = None) -> tuple[float, float, float, float, float]:
+    """Return CPU seconds, wall seconds, peak MB of all processes and of the one that runs the release, and GB moved."""
     words = [
         sys.executable, "-m", "murmurate", "release", "flock", "--in", source, "--out", folder / "out", "--space", SPACE,
         "--set", "epsilon=1", "--set", "delta=1e-6", "--ledger", folder / "ledger.sqlite", "--engine", engine,
@@ -96,10 +105,13 @@ def measure(source: Path, engine: str, folder: Path, n_out: int | None = None) -
     start = time.time()
     child = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     peak, own = [0.0], [0.0]
+    moved: dict[int, int] = {}
 
     def watch() -> None:
         while child.poll() is None:
-            peak[0] = max(peak[0], sum(map(proportional_mb, descendants(child.pid))))
+            running = descendants(child.pid)
+            peak[0] = max(peak[0], sum(map(proportional_mb, running)))
+            moved.update({pid: max(moved.get(pid, 0), moved_bytes(pid)) for pid in running})
             own[0] = max(own[0], peak_mb(child.pid))
             time.sleep(0.3)
 
@@ -111,7 +123,7 @@ def measure(source: Path, engine: str, folder: Path, n_out: int | None = None) -
         raise SystemExit(said)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
-    return cpu, time.time() - start, peak[0], own[0]
+    return cpu, time.time() - start, peak[0], own[0], sum(moved.values()) / 1e9
 
 
 def main() -> None:
@@ -126,7 +138,8 @@ def main() -> None:
         write_trips(Path(home) / "small.parquet", 20_000)
         with tempfile.TemporaryDirectory(dir=home) as folder:
             measure(Path(home) / "small.parquet", "serial", Path(folder))
-        print(f"{'points':>12s} {'engine':14s} {'CPU s':>8s} {'wall s':>8s} {'peak MB':>8s} {'driver':>8s} {'speed-up':>8s}")
+        heads = ("CPU s", "wall s", "peak MB", "driver", "GB moved", "speed-up")
+        print(f"{'points':>12s} {'engine':14s} " + " ".join(f"{head:>8s}" for head in heads))
         for points in [0.0] if options.source else options.points:
             source = options.source or Path(home) / "trips.parquet"
             if not options.source:
@@ -134,10 +147,11 @@ def main() -> None:
             first = None
             for engine in options.engine:
                 with tempfile.TemporaryDirectory(dir=home) as folder:
-                    cpu, wall, peak, own = measure(source, engine, Path(folder), options.n_out)
+                    cpu, wall, peak, own, moved = measure(source, engine, Path(folder), options.n_out)
                 first = first or wall
                 n = pq.read_metadata(source).num_rows
-                print(f"{n:12,d} {engine:14s} {cpu:8.1f} {wall:8.1f} {peak:8.0f} {own:8.0f} {first / wall:8.2f}", flush=True)
+                figures = f"{cpu:8.1f} {wall:8.1f} {peak:8.0f} {own:8.0f} {moved:8.1f} {first / wall:8.2f}"
+                print(f"{n:12,d} {engine:14s} {figures}", flush=True)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from murmurate.core.pseudonyms import write_drawn
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
 from murmurate.engine import Engine
-from murmurate.engine.shared import opened
+from murmurate.engine.shared import keep_freed_memory, opened
 from murmurate.noise import Randomness
 
 SAMPLE_TRIPS = 50_000
@@ -127,6 +127,8 @@ class _File:
 
 def _write_file(one: _File) -> tuple[str, Path | None]:
     """Draw, write and hash one file; return its hash, and where it lies if not in the folder of the release."""
+    if one.place is not None:  # in a worker, which nobody else uses
+        keep_freed_memory()
     model = opened(one.model)
 
     def parts() -> Iterator[tuple[Trips, Randomness]]:
@@ -150,7 +152,7 @@ def _settle(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _sampled(model: Model, first: int, size: int, key: bytes) -> Trips:
+def _sampled(model: Any, first: int, size: int, key: bytes) -> Trips:
     drawn: Trips = model.sample(size, Randomness(key))  # no privacy claim rests on these draws
     if first == 0:
         return drawn

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from murmurate.engine import tasks
-from murmurate.engine.processes import KEPT_BYTES, Deaths
+from murmurate.engine.processes import Deaths
 from murmurate.engine.shared import SharingEngine
 from murmurate.errors import EngineError, MissingPart, ParameterError
 
@@ -35,8 +35,6 @@ CANCELLED = (CancelledError, asyncio.CancelledError, UnboundLocalError)
 """What Dask raises for a task that was cancelled, as all are where the connection to the scheduler breaks. The last is a
 fault of Dask's: it does not catch the second and then has no result to return (github.com/dask/distributed/issues/8514)."""
 
-MEMORY = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
-"""Settings of the GNU C library by which our workers keep freed memory; Dask would have them give it back at once."""
 LOCAL = {
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.http.routes": [],
@@ -196,7 +194,7 @@ class Dask(SharingEngine):
                 memory_limit=0,  # no spilling of private values into files of Dask's own
                 local_directory=str(self._work().path / "dask"),
                 silence_logs=logging.CRITICAL,
-                env={"POLARS_MAX_THREADS": "1", **dict.fromkeys(MEMORY, str(KEPT_BYTES))},
+                env={"POLARS_MAX_THREADS": "1"},
             )
             self._client = Client(self._cluster, set_as_default=False)
             return self._client

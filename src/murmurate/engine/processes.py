@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
 import multiprocessing
 import os
 import sys
@@ -11,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.context import BaseContext
@@ -108,7 +107,7 @@ class Processes(SharingEngine):
 
     def _submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=_context(), initializer=_started)
+            self._pool = ProcessPoolExecutor(self.workers, mp_context=_context(), initializer=_end_with_parent)
         try:
             with one_thread_each():  # the processes are started by the first item
                 return self._pool.submit(function, item)
@@ -137,12 +136,6 @@ class Processes(SharingEngine):
             self._pool.shutdown(wait=wait, cancel_futures=True)
             self._pool = None
 
-
-KEPT_BYTES = 256 << 20
-"""Freed memory up to which a worker keeps it for its next arrays. Giving it back and getting it anew, which the C library does
-for every large array, takes a fifth of the time of drawing trips. Set by hand: about what a part needs."""
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-"""Names of two settings of the GNU C library's `mallopt`."""
 
 _reaping = False
 
@@ -191,21 +184,6 @@ def one_thread_each() -> Iterator[None]:
 def _import(modules: tuple[str, ...]) -> None:
     for module in modules:
         import_module(module)
-
-
-def keep_freed_memory() -> None:
-    """Let this process use freed memory again instead of giving it back; nothing happens where the C library is another one."""
-    if sys.platform.startswith("linux"):
-        with suppress(OSError, AttributeError):
-            set_option = ctypes.CDLL(None).mallopt
-            for option in (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD):
-                set_option(option, KEPT_BYTES)
-
-
-def _started() -> None:
-    """Prepare a worker."""
-    keep_freed_memory()
-    _end_with_parent()
 
 
 def _end_with_parent() -> None:
