@@ -154,6 +154,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first copy")
     parser.add_argument("--log", type=Path, help="file of finished batches; a run that was stopped goes on after them")
     chosen = parser.parse_args()
+    os.environ["POLARS_MAX_THREADS"] = "1"  # of children: threads that wait for tiny tables cost more than they give
     done = _finished(chosen.log)
     code = source_hash()
     bad = 0

@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 
 import murmurate as mm
-from fuzzing import MOST_BYTES, Case, mutate_model, reseal, run, seeds
+from fuzz_seeds import Case, seeds
+from fuzzing import MOST_BYTES, run
+from mutations import in_model, reseal
 from murmurate.core import expansion
 from murmurate.errors import InputError, MurmurateError, VerifyError
 from murmurate.releases.folder import open_release
@@ -223,6 +225,6 @@ def test_mutations_change_something(cases, tmp_path):
         copy = tmp_path / str(k)
         shutil.copytree(cases["model ngram"].seed, copy)
         before = (copy / "manifest.json").read_text()
-        mutate_model(copy, rng)
+        in_model(copy, rng)
         changed += (copy / "manifest.json").read_text() != before
     assert changed > 10
