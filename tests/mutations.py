@@ -619,17 +619,17 @@ def in_pbf(data: bytes, rng: Dice) -> bytes:
             if raw is not None and how < 0.75:
                 changed = in_bytes(raw, rng)
                 stated = len(changed) if how < 0.65 else int(pick((0, 1, 2**31 - 1, 2**25, len(changed) + 1), rng))
-                blob = _field(2, stated) + b"\x1a" + _coded(len(packed := zlib.compress(changed, 1))) + packed
+                blob = _field(2, stated) + b"\x1a" + coded(len(packed := zlib.compress(changed, 1))) + packed
             elif how < 0.755:
                 packed = zlib.compress(bytes(int(pick((10**6, 10**8), rng))), 1)
-                blob = _field(2, int(pick((10**6, 10**8, 100), rng))) + b"\x1a" + _coded(len(packed)) + packed
+                blob = _field(2, int(pick((10**6, 10**8, 100), rng))) + b"\x1a" + coded(len(packed)) + packed
             elif how < 0.85:
                 blob = in_bytes(blob, rng)
             elif how < 0.9:
                 header = in_bytes(header, rng)
             kind = header[: header.rindex(b"\x18")] if b"\x18" in header else header
             size = len(blob) if how < 0.95 else int(pick((0, 2**31 - 1, 2**25, 1), rng))
-            header = kind + b"\x18" + _coded(size)
+            header = kind + b"\x18" + coded(size)
             times = 1 if how < 0.97 else int(pick((0, 2, 200), rng))
         else:
             times = 1
@@ -660,7 +660,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return value, at
 
 
-def _coded(value: int) -> bytes:
+def coded(value: int) -> bytes:
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -669,7 +669,7 @@ def _coded(value: int) -> bytes:
 
 
 def _field(number: int, value: int) -> bytes:
-    return bytes([number << 3]) + _coded(value)
+    return bytes([number << 3]) + coded(value)
 
 
 # -- folders ------------------------------------------------------------------------------------------------------------------
