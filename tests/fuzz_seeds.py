@@ -149,7 +149,7 @@ def seeds(home: Path) -> dict[str, Case]:
     made.models_and_releases(trips, small)
     made.traces()
     made.layouts()
-    made.places(small.network.take_links(np.arange(small.network.n_links) < 150))
+    made.places(small.network.take_links(np.arange(small.network.n_links) < 40))
     made.texts()
     return made.cases
 

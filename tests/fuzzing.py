@@ -7,6 +7,7 @@ counted. `scripts/fuzz` runs as many as asked; `tests/test_fuzz.py` runs a few o
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import multiprocessing
@@ -18,6 +19,7 @@ import sys
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -142,8 +144,6 @@ def run(case: Case, n: int, *, first: int = 0, batch: int = BATCH) -> tuple[Coun
 
 def main() -> int:
     """Run as many damaged copies of each kind as asked, and print a table."""
-    import argparse
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=MODELS, help="of each saved model")
     parser.add_argument("--inputs", type=int, default=INPUTS, help="of each format that is read")
@@ -153,35 +153,56 @@ def main() -> int:
     parser.add_argument("--only", default="", help="kinds whose name begins with one of these words, separated by commas")
     parser.add_argument("--first", type=int, default=0, help="number of the first copy")
     parser.add_argument("--log", type=Path, help="file of finished batches; a run that was stopped goes on after them")
+    parser.add_argument("--table", action="store_true", help="only show what --log holds")
     chosen = parser.parse_args()
-    done = _finished(chosen.log)
-    code = source_hash()
-    bad = 0
+    os.environ["POLARS_MAX_THREADS"] = "1"  # of children: threads that wait for tiny tables cost more than they give
+    lines = _finished(chosen.log)
+    if not chosen.table:
+        done = {(line["code"], line["name"], line["first"], line["n"]) for line in lines}
+        code = source_hash()
+        with scratch() as folder:
+            chosen_cases = {
+                name: case for name, case in seeds(Path(folder)).items() if name.startswith(tuple(chosen.only.split(",")))
+            }
+            for name, first, n in _batches(chosen_cases, chosen):
+                if (code, name, first, n) in done:
+                    continue
+                counts, failed = run(chosen_cases[name], n, first=first)
+                line = {"code": code, "name": name, "first": first, "n": n, "counts": counts, "failures": failed}
+                lines.append(line)
+                if chosen.log:
+                    with chosen.log.open("a") as log:
+                        log.write(json.dumps(line) + "\n")
+    return show(lines)
+
+
+def _batches(cases: dict[str, Case], chosen: argparse.Namespace) -> Iterator[tuple[str, int, int]]:
+    """Yield name, first number and size: the first thousand of each kind before the second of any."""
+    wanted = {}
+    for name in cases:
+        kind = name.partition(" ")[0]
+        wanted[name] = chosen.inputs if kind in FORMATS else chosen.models if kind == "model" else chosen.others
+    for start in range(0, max(wanted.values(), default=0), BATCH):
+        for name, n in wanted.items():
+            if start < n:
+                yield name, chosen.first + start, min(BATCH, n - start)
+
+
+def show(lines: list[dict]) -> int:
+    """Print a table of finished batches; return 1 where something failed."""
     print("| kind | damaged copies | refused | read | failures |\n|---|---|---|---|---|")
-    with scratch() as folder:
-        for name, case in seeds(Path(folder)).items():
-            if not name.startswith(tuple(chosen.only.split(","))):
-                continue
-            kind = name.partition(" ")[0]
-            wanted = chosen.inputs if kind in FORMATS else chosen.models if kind == "model" else chosen.others
-            total, failures = Counter(), []
-            for first in range(chosen.first, chosen.first + wanted, BATCH):
-                size = min(BATCH, chosen.first + wanted - first)
-                line = done.get((code, name, first, size))
-                if line is None:
-                    counts, failed = run(case, size, first=first)
-                    line = {"code": code, "name": name, "first": first, "n": size, "counts": counts, "failures": failed}
-                    if chosen.log:
-                        with chosen.log.open("a") as log:
-                            log.write(json.dumps(line) + "\n")
-                total.update(line["counts"])
-                failures += line["failures"]
-            bad += len(failures)
-            print(f"| {name} | {wanted:,} | {total['refused']:,} | {total['accepted']:,} | {len(failures):,} |", flush=True)
-            for found, number, words in failures[:5]:
-                print(f"  {name} {number}: {found}\n{words}", file=sys.stderr, flush=True)
-    print(f"Source {code}: {bad:,} failures.")
-    return int(bad > 0)
+    total: Counter = Counter()
+    for name in dict.fromkeys(line["name"] for line in lines):
+        mine = [line for line in lines if line["name"] == name]
+        counts = sum((Counter(line["counts"]) for line in mine), Counter())
+        failed = [failure for line in mine for failure in line["failures"]]
+        n = sum(line["n"] for line in mine)
+        total.update(n=n, failed=len(failed))
+        print(f"| {name} | {n:,} | {counts['refused']:,} | {counts['accepted']:,} | {len(failed):,} |")
+        for found, number, words in failed[:5]:
+            print(f"  {name} {number}: {found}\n{words}", file=sys.stderr)
+    print(f"{total['n']:,} damaged copies, {total['failed']:,} failures; source {', '.join({line['code'] for line in lines})}")
+    return int(total["failed"] > 0)
 
 
 def source_hash() -> str:
@@ -195,9 +216,8 @@ def source_hash() -> str:
     return digest.hexdigest()[:12]
 
 
-def _finished(log: Path | None) -> dict[tuple[str, str, int, int], dict]:
-    lines = [json.loads(line) for line in log.read_text().splitlines()] if log and log.is_file() else []
-    return {(line["code"], line["name"], line["first"], line["n"]): line for line in lines}
+def _finished(log: Path | None) -> list[dict]:
+    return [json.loads(line) for line in log.read_text().splitlines()] if log and log.is_file() else []
 
 
 if __name__ == "__main__":

@@ -310,7 +310,7 @@ def within_gzip(own: Mutator) -> Mutator:
 
 def _within_gzip(own: Mutator, data: bytes, rng: Dice) -> bytes:
     how = rng.random()
-    if how < 0.01:
+    if how < 0.002:
         return gzip.compress(data, 1) + gzip.compress(bytes(int(pick((10**6, 10**8, 3 * 10**8), rng))), 1)
     inner = own(gzip.decompress(data), rng)
     out = gzip.compress(inner, 1)
@@ -330,7 +330,7 @@ def _within_zstd(own: Mutator, data: bytes, rng: Dice) -> bytes:
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         inner = own(stream.read(), rng)
     how = rng.random()
-    if how < 0.01:
+    if how < 0.002:
         inner += bytes(int(pick((10**6, 10**8, 3 * 10**8), rng)))
     out = bytes(pa.compress(inner, codec="zstd", asbytes=True))
     return in_bytes(out, rng) if how > 0.9 else out
@@ -352,9 +352,9 @@ def _within_zip(own: dict[str, Mutator], data: bytes, rng: Dice) -> bytes:
         members[pick(("../../up", "/etc/passwd", "x" * 300, "a/" * 200 + chosen, chosen.upper(), ""), rng)] = members.pop(
             chosen
         )
-    elif how < 0.87:
+    elif how < 0.852:
         members[chosen] += bytes(int(pick((10**6, 10**8, 3 * 10**8), rng)))
-    elif how < 0.88:
+    elif how < 0.854:
         members |= {f"{k}.txt": b"" for k in range(20_000)}
     out = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -364,7 +364,7 @@ def _within_zip(own: dict[str, Mutator], data: bytes, rng: Dice) -> bytes:
             if how > 0.98:
                 archive.writestr(zipfile.ZipInfo(name[:60_000]), content[::-1])
     made = bytearray(out.getvalue())
-    if 0.88 <= how < 0.98:  # sizes, methods and flags of the headers
+    if 0.854 <= how < 0.98:  # sizes, methods and flags of the headers
         mark, fields = pick(
             (
                 (b"PK\x03\x04", (4, 6, 8, 14, 18, 22, 26)),
@@ -457,11 +457,11 @@ def in_parquet(data: bytes, rng: Dice) -> bytes:
             )
         meta[b"geo"] = text.encode("utf-8", "surrogatepass")
         table = table.replace_schema_metadata(meta)
-    elif how < 0.81:  # few bytes, many rows
+    elif how < 0.801:  # few bytes, many rows
         n = int(pick((10**6, 10**7, 10**8), rng))
         if n < 10**8:
             table = pa.table({key: pa.repeat(table.column(key)[0], n) for key in table.column_names[: 2 if n > 10**6 else 9]})
-    elif how < 0.82 and table.num_rows:
+    elif how < 0.802 and table.num_rows:
         long = pa.DictionaryArray.from_arrays(np.zeros(20_000, np.int32), pa.array(["x" * 50_000]))
         table = table.slice(0, 1).take(np.zeros(20_000, np.int64)).append_column("long", long)
     elif how < 0.84:
@@ -619,17 +619,17 @@ def in_pbf(data: bytes, rng: Dice) -> bytes:
             if raw is not None and how < 0.75:
                 changed = in_bytes(raw, rng)
                 stated = len(changed) if how < 0.65 else int(pick((0, 1, 2**31 - 1, 2**25, len(changed) + 1), rng))
-                blob = _field(2, stated) + b"\x1a" + _coded(len(packed := zlib.compress(changed, 1))) + packed
-            elif how < 0.78:
+                blob = _field(2, stated) + b"\x1a" + coded(len(packed := zlib.compress(changed, 1))) + packed
+            elif how < 0.755:
                 packed = zlib.compress(bytes(int(pick((10**6, 10**8), rng))), 1)
-                blob = _field(2, int(pick((10**6, 10**8, 100), rng))) + b"\x1a" + _coded(len(packed)) + packed
+                blob = _field(2, int(pick((10**6, 10**8, 100), rng))) + b"\x1a" + coded(len(packed)) + packed
             elif how < 0.85:
                 blob = in_bytes(blob, rng)
             elif how < 0.9:
                 header = in_bytes(header, rng)
             kind = header[: header.rindex(b"\x18")] if b"\x18" in header else header
             size = len(blob) if how < 0.95 else int(pick((0, 2**31 - 1, 2**25, 1), rng))
-            header = kind + b"\x18" + _coded(size)
+            header = kind + b"\x18" + coded(size)
             times = 1 if how < 0.97 else int(pick((0, 2, 200), rng))
         else:
             times = 1
@@ -660,7 +660,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return value, at
 
 
-def _coded(value: int) -> bytes:
+def coded(value: int) -> bytes:
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -669,7 +669,7 @@ def _coded(value: int) -> bytes:
 
 
 def _field(number: int, value: int) -> bytes:
-    return bytes([number << 3]) + _coded(value)
+    return bytes([number << 3]) + coded(value)
 
 
 # -- folders ------------------------------------------------------------------------------------------------------------------

@@ -280,7 +280,7 @@ def test_open_data_trips_are_rounded(released, tmp_path):
     assert all(int(row["trip_duration"]) % 60 == 0 and int(row["trip_distance"]) % 100 == 0 for row in rows)
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-2+3", "@x", "\t=1", "\r=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-2+3", "@x", "\t=1", "\r=1", "\n=1", "  =1", "\uff1d1"])
 def test_no_cell_of_a_csv_is_a_formula(text):
     row = next(csv.reader(safe_csv(pl.DataFrame({"name": [text], "trips": [-5]})).splitlines(keepends=True)[1:]))
     assert row[0].startswith("'") and row[1] == "-5"

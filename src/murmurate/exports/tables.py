@@ -12,32 +12,18 @@ from numpy.typing import NDArray
 
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
+from murmurate.ingest.export import inert
 from murmurate.releases.folder import Release
 from murmurate.spaces.road.write_gpkg import write_layers
 from murmurate.spaces.zone_flows import ZoneFlows
-
-FORMULA = r"^[=+\-@\t\r]"
-"""Beginnings of a text that spreadsheets read as a formula."""
 
 Layer = tuple[pl.DataFrame, NDArray[Any], str]
 """A table, the shapes of its rows and their type."""
 
 
 def safe_csv(table: pl.DataFrame) -> str:
-    """Return CSV text in which no cell can be read as a formula: such texts begin with an apostrophe.
-
-    >>> safe_csv(pl.DataFrame({"name": ["=1+1", "a"], "trips": [-1, 2]})).splitlines()
-    ['name,trips', "'=1+1,-1", 'a,2']
-    """
-    texts = [name for name, kind in table.schema.items() if kind in (pl.String, pl.Categorical, pl.Enum)]
-    guarded = [
-        pl.when(pl.col(name).cast(pl.String).str.contains(FORMULA))
-        .then(pl.lit("'") + pl.col(name).cast(pl.String))
-        .otherwise(pl.col(name).cast(pl.String))
-        .alias(name)
-        for name in texts
-    ]
-    return table.with_columns(guarded).write_csv()
+    """Return CSV text in which no cell and no name can be read as a formula: such texts begin with an apostrophe."""
+    return inert(table).write_csv()
 
 
 def write_csv(release: Release, out: Path, promise: list[str]) -> None:

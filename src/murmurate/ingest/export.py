@@ -15,8 +15,8 @@ import polars as pl
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError, MissingPart, OutputError
 
-_FORMULA = r"^[=+\-@\t\r]"
-"""Pattern of text that a spreadsheet would run as a formula."""
+FORMULA = r"^[\t\r\n]|^\s*[=+\-@\u{FF1D}\u{FF0B}\u{FF0D}\u{FF20}]"
+"""Pattern of text that a spreadsheet would run as a formula; some take the wide signs of East Asian keyboards as well."""
 
 
 def to_pandas(trips: Trips) -> Any:
@@ -78,21 +78,25 @@ def write_parquet(trips: Trips, path: str | Path) -> None:
 
 def write_csv(trips: Trips, path: str | Path) -> None:
     """Write one CSV file to `path`: times in ISO 8601 UTC, and no text that a spreadsheet would run as a formula."""
-    table = trips.table.with_columns(
-        _inert(series.cast(pl.String))
-        for series in trips.table
-        if isinstance(series.dtype, (pl.String, pl.Categorical, pl.Enum))
-    ).rename({name: f"'{name}" for name in trips.columns if pl.Series([name]).str.contains(_FORMULA).item()})
+    table = inert(trips.table)
     table = table.with_columns(
         series.dt.strftime("%Y-%m-%dT%H:%M:%S%.fZ") for series in table if series.dtype == pl.Datetime("us", "UTC")
     )
     _write(Path(path), table.write_csv)
 
 
-def _inert(text: pl.Series) -> pl.Series:
-    """Put a quote before what would be a formula; spreadsheets then show it as text."""
-    risky = text.str.contains(_FORMULA)
-    return text if not risky.any() else pl.Series(text.name, ("'" + text).to_list()).zip_with(risky.fill_null(False), text)
+def inert(table: pl.DataFrame) -> pl.DataFrame:
+    """Put an apostrophe before names and texts that would be formulas; spreadsheets then show them as text.
+
+    >>> inert(pl.DataFrame({"name": ["=1+1", "a"], "-trips": [-1, 2]})).write_csv().splitlines()
+    ["name,'-trips", "'=1+1,-1", 'a,2']
+    """
+    texts = [
+        pl.col(name).cast(pl.String) for name, kind in table.schema.items() if kind in (pl.String, pl.Categorical, pl.Enum)
+    ]
+    guarded = table.with_columns(pl.when(text.str.contains(FORMULA)).then("'" + text).otherwise(text) for text in texts)
+    names = pl.Series(table.columns, dtype=pl.String)
+    return guarded.rename({name: f"'{name}" for name in names.filter(names.str.contains(FORMULA))})
 
 
 def _write(path: Path, write: Any) -> None:
