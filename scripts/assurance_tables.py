@@ -150,8 +150,9 @@ such fault.
   places, and two people whose noise must be independent. The promise of longer units is the sum over their points.
 - **`k_anonymity`** is no differential privacy: groups are counted on the released trips alone, by brute force.
 - **`dp_ani`, `od_successive`**, `plausible` own-seeded and as_published promise no differential privacy. There is nothing to audit; attacks show what they reveal.
-- **Networks of `dp_loc`** (`vae`, `net`) clip and noise gradients step by step (DP-SGD). `murmurate audit` does not run them. Tests check
-  that a gradient of any size is clipped and that the noise has the promised scale; the accountant adds up the steps.
+- **Networks of `dp_loc`** (`vae`, `net`) clip and noise gradients step by step (DP-SGD), and **`plausible` own-tested** compares people.
+  `murmurate audit` does not run them. `tests/papers/training/test_train_audit.py` bounds epsilon of a training and catches twins without
+  noise and without clipping; `tests/mechanisms/plausible/test_tested.py` audits one attempt and a broken one.
 
 ## Attacks
 What each adversary knows is on the page of [attacks](attacks.md). Intervals are 95 %. Chance is what the same adversary reaches without the

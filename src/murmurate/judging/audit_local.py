@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from murmurate.asking.rounds import whole_people
 from murmurate.attacks.audit import audit as lower_bound
 from murmurate.attacks.audit import copies
 from murmurate.core.mechanism import Rng
 from murmurate.core.score import Score
 from murmurate.core.space import Floats
 from murmurate.core.trips import Trips
-from murmurate.errors import MurmurateError
+from murmurate.errors import GuaranteeRefused, MurmurateError
 from murmurate.judging import twins
 from murmurate.judging.audit_parts import Tester, Twin, fork_repeats, trained
 
@@ -90,14 +91,25 @@ def audit_local(mechanism: Any, runs: int, rng: Rng) -> dict[str, Any]:
         Twin("no noise", caught(lambda trips, _rng: trips)),
         Twin("half noise", caught(replace(one, epsilon=2 * one.epsilon).apply)),
         Twin("noise shared by people", caught(shared)),
+        *([] if mechanism.unit == "point" else [Twin("no clip", _refused(lambda: one.apply(_point(*places[0], n=2), rng)))]),
+        Twin("person split over partitions", _refused(lambda: list(whole_people([_point(*place) for place in places])))),
         Twin("fork after draw", "sampler" if fork_repeats(twins.CopiedBlock()) else ""),
     )
     return {"scores": all_of(one.apply), "twins": faults}
 
 
-def _point(lat: float, lng: float) -> Trips:
-    when = datetime(2024, 1, 8, 8, tzinfo=UTC)
-    return Trips(pl.DataFrame({"uid": ["a"], "tid": [1], "datetime": [when], "lat": [lat], "lng": [lng]}))
+def _refused(action: Callable[[], Any]) -> str:
+    """Say whether what would break a bound is refused."""
+    try:
+        action()
+    except GuaranteeRefused:
+        return "refused"
+    return ""
+
+
+def _point(lat: float, lng: float, n: int = 1) -> Trips:
+    when = [datetime(2024, 1, 8, 8, minute, tzinfo=UTC) for minute in range(n)]
+    return Trips(pl.DataFrame({"uid": ["a"] * n, "tid": [1] * n, "datetime": when, "lat": [lat] * n, "lng": [lng] * n}))
 
 
 def audit_groups(mechanism: Any, private: Trips, rng: Rng) -> dict[str, Any]:
