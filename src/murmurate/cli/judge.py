@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -82,6 +82,7 @@ def evaluate(
         if public
         else "Both are internal: they were computed from private data.",
         judge,
+        engine=choose_engine(engine, workers, otherwise=2),
         **shared,
     )
 
@@ -183,6 +184,7 @@ def _judge(
     closing: str,
     judge: Callable[[Review, Evaluation], Verdict] | None = None,
     *,
+    engine: str = "serial",
     folder: Path | None,
     against: str,
     release: str | None,
@@ -196,6 +198,8 @@ def _judge(
     """Measure a release beside its originals, write the scores and the page (by default beside the ledger), print them."""
     from murmurate.custody.internal import Internal
     from murmurate.custody.sources import open_again
+    from murmurate.engine import engine as open_engine
+    from murmurate.judging.in_parts import is_large, review_in_parts
     from murmurate.judging.review import review, write_json
     from murmurate.releases.manifest import read_manifest
     from murmurate.spaces import parse
@@ -203,12 +207,17 @@ def _judge(
     if folder is None or not against:
         missing = "a release folder (or a table with --release)" if folder is None else "the private file with --against"
         raise ParameterError(f"name {missing}.")
-    with working(), open_ledger(ledger) as book:
+    with working(), open_ledger(ledger) as book, ExitStack() as opened:
         place = parse(space) if space else None
         manifest = read_manifest(folder)
-        record = Internal(book, manifest.model_of or manifest.release_id)
-        private = open_again(against, manifest, record, read=read, force=force)
-        found = review(folder, private, ledger=book, force=force, space=place)
+        if is_large(folder, against):
+            running = opened.enter_context(open_engine(engine))
+            options: dict[str, Any] = {"ledger": book, "read": read, "force": force, "space": place}
+            found: Review = opened.enter_context(review_in_parts(folder, against, running, **options))
+        else:
+            record = Internal(book, manifest.model_of or manifest.release_id)
+            private = open_again(against, manifest, record, read=read, force=force)
+            found = review(folder, private, ledger=book, force=force, space=place)
         result = measure(found)
         release_id = found.release.manifest.release_id
         internal = Internal(book, release_id).make()

@@ -61,6 +61,26 @@ def open_again(source: str, manifest: Manifest, internal: Internal, *, read: Map
     `read` are options given now. Hours are counted as in the release and trips are cut as in the release; options that say
     otherwise are refused unless `force` is given.
     """
+    return open_private(source, read=_as_made(manifest, internal, read, force), clean=manifest.cleaning)
+
+
+def open_parts_again(
+    source: str,
+    manifest: Manifest,
+    internal: Internal,
+    running: engine.Engine,
+    *,
+    read: Mapping[str, Any],
+    force: bool = False,
+    work_dir: str | Path | None = None,
+) -> Partitions | CleanedPartitions:
+    """Open the file of a release in parts, as `open_again` opens it whole."""
+    options = _as_made(manifest, internal, read, force)
+    return open_in_parts(source, running, read=options, clean=manifest.cleaning, people=None, work_dir=work_dir)
+
+
+def _as_made(manifest: Manifest, internal: Internal, read: Mapping[str, Any], force: bool) -> dict[str, Any]:
+    """Return the options of reading that a release was made with, and those given now."""
     known = internal.made_from()
     options = {**known.get("read", {}), **read}
     zone = read.get("local_zone", manifest.time_zone)
@@ -69,4 +89,4 @@ def open_again(source: str, manifest: Manifest, internal: Internal, *, read: Map
             f"the release counts hours in {manifest.time_zone}, not in {zone}.",
             "Leave out --local-zone: the release's own record is used. --force compares all the same.",
         )
-    return open_private(source, read={**options, "local_zone": zone}, clean=manifest.cleaning)
+    return {**options, "local_zone": zone}

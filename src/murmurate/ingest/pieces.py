@@ -214,9 +214,10 @@ def _settle_piece(options: ReadOptions, files: WorkFiles, whole: Whole, piece: P
 
 def group_starts(runs: Runs, whole: Whole) -> Integers:
     """Return the first run of each person, or trip, in a row, and the number of runs."""
+    begins = starts_of(runs.uid)
     if whole == "trips":
-        return np.arange(len(runs.uid) + 1)
-    return np.append(np.flatnonzero(starts_of(runs.uid)), len(runs.uid))
+        begins |= starts_of(runs.tid)
+    return np.append(np.flatnonzero(begins), len(runs.uid))
 
 
 def _plain_times(checker: PointChecker, batch: Batch) -> bool:

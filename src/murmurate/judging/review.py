@@ -102,6 +102,18 @@ def review(
     """
     folder, known = (release.folder, release.space) if isinstance(release, Release) else (Path(release), None)
     made = open_release(folder, read_space=True, space=space or known)
+    note = checked(made, private, ledger, force)
+    if not made.kind.identifiers:
+        return Review(made, private, None, note)
+    kept = made.manifest.ids == "kept"
+    internal = Internal(ledger, made.manifest.model_of or made.manifest.release_id) if ledger is not None else None
+    pairs = internal.pairing() if internal is not None and not kept else None
+    return Review(made, private, positions(made.trips, private, pairs, kept), note)
+
+
+def checked(made: Release, private: Any, ledger: Ledger | None, force: bool) -> str:
+    """Refuse a file that a release did not come from, note the review in the ledger; return what could not be checked."""
+    folder = made.folder
     release_id = made.manifest.model_of or made.manifest.release_id
     internal = Internal(ledger, release_id) if ledger is not None else None
     source = internal.source() if internal is not None else None
@@ -117,11 +129,7 @@ def review(
     if ledger is not None and source is not None:
         ledger.log_rehearsal(ledger.debit(release_id).population, "review", {"release_id": made.manifest.release_id})
         note = ""
-    if not made.kind.identifiers:
-        return Review(made, private, None, note)
-    kept = made.manifest.ids == "kept"
-    pairs = internal.pairing() if internal is not None and not kept else None
-    return Review(made, private, positions(made.trips, private, pairs, kept), note)
+    return note
 
 
 def evaluate(
@@ -199,10 +207,10 @@ def _opened(
     return found.release.kind, found.released, found.pairing
 
 
-def _refuse_otherwise_made(manifest: Manifest, private: Trips, record: Mapping[str, Any]) -> None:
+def _refuse_otherwise_made(manifest: Manifest, private: Any, record: Mapping[str, Any]) -> None:
     """Refuse originals that were cut into trips, or whose hours are counted, in another way than those of the release."""
     differ = []
-    if private.has_time and private.time_zone != manifest.time_zone:
+    if "time" in private.carries() and private.time_zone != manifest.time_zone:
         differ.append(f"the release counts hours in {manifest.time_zone}, these trips in {private.time_zone}")
     known = record.get("n_points")
     if known is not None and known != private.n_points:

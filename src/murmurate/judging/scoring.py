@@ -87,10 +87,11 @@ def take_metrics(
     metrics: Sequence[str] | None = None,
     workers: int | str | Engine = 2,
     seed: int = 0,
+    comparison: Any = None,
 ) -> Evaluation:
-    """Measure what was released against its originals by the metrics that read this kind."""
+    """Measure what was released against its originals by the metrics that read this kind; `comparison` holds both, if given."""
     chosen = _chosen(metrics, kind, kind.scores, lambda name: (METRICS[name].reads,))
-    comparison = kind.compare(released, original, grid=grid, pairing=pairing, seed=seed)
+    comparison = comparison or kind.compare(released, original, grid=grid, pairing=pairing, seed=seed)
     with engine(workers) as running:
         scores, skipped = _run(chosen, "metrics", lambda name: measure(name, comparison, workers=running))
     laid = getattr(comparison, "grid", None)

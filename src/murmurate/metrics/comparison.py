@@ -132,6 +132,17 @@ class Side:
         return np.ascontiguousarray(self.trips.local_hour)
 
     @cached_property
+    def visits(self) -> Integers:
+        """Points in each place."""
+        return np.bincount(self.cell[self.cell >= 0], minlength=self.grid.n_cells)
+
+    @cached_property
+    def hours(self) -> Integers:
+        """Points, and in a second row departures, in each local hour."""
+        begins = self.point_hour[self.offsets[:-1]]
+        return np.array([np.bincount(hour, minlength=24) for hour in (self.point_hour, begins)])
+
+    @cached_property
     def length_m(self) -> Floats:
         """Great-circle length of each trip."""
         return trip_lengths(*self.track)

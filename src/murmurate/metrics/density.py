@@ -9,7 +9,7 @@ from murmurate.core.score import Better, Score
 from murmurate.core.space import Floats, Integers
 from murmurate.metrics.bootstrap import mean_score
 from murmurate.metrics.comparison import Comparison, NotMeasurable
-from murmurate.metrics.divergence import jensen_shannon, kullback_leibler, matched_counts
+from murmurate.metrics.divergence import jensen_shannon, kullback_leibler
 from murmurate.spaces.sphere import step_m
 
 FAMILY = "density"
@@ -53,12 +53,13 @@ def range_queries(comparison: Comparison, *, queries: int = RANGE_QUERIES, sanit
     rows, columns = (random_spans(size, queries, generator, narrowest=1 / 32) for size in (grid.rows, grid.columns))
     answers = []
     for side in comparison.sides:
-        counts = np.bincount(square[side.cell[side.cell >= 0]], minlength=grid.n_cells).reshape(grid.rows, grid.columns)
+        counts = np.zeros(grid.n_cells, dtype=np.int64)
+        np.add.at(counts, square, side.visits)
         table = np.zeros((grid.rows + 1, grid.columns + 1), dtype=np.int64)
-        table[1:, 1:] = counts.cumsum(axis=0).cumsum(axis=1)
+        table[1:, 1:] = counts.reshape(grid.rows, grid.columns).cumsum(axis=0).cumsum(axis=1)
         (low, high), (left, right) = rows, columns
         answers.append(table[high, right] - table[low, right] - table[high, left] + table[low, left])
-    totals = [int((side.cell >= 0).sum()) for side in comparison.sides]
+    totals = [int(side.visits.sum()) for side in comparison.sides]
     if not all(totals):
         raise NotMeasurable("no point of one of the sides lies inside the grid")
     errors = relative_errors(answers[0], answers[1], totals[0], totals[1], sanity_bound)
@@ -111,11 +112,7 @@ def gyration(comparison: Comparison, *, bins: int = GYRATION_BINS) -> list[Score
 
 def time_of_day(comparison: Comparison) -> list[Score]:
     """Compare the hours of day of points and of departures (Jensen-Shannon, base 2)."""
-    points, departures = [], []
-    for side in comparison.sides:
-        hour = side.point_hour
-        points.append(np.bincount(hour, minlength=24))
-        departures.append(np.bincount(hour[side.offsets[:-1]], minlength=24))
+    points, departures = zip(*(side.hours for side in comparison.sides), strict=True)
     return [
         _score("time_of_day.points_jsd", jensen_shannon(*points), 24, "local hours"),
         _score("time_of_day.departures_jsd", jensen_shannon(*departures), 24, "local hours"),
@@ -123,10 +120,11 @@ def time_of_day(comparison: Comparison) -> list[Score]:
 
 
 def _visits(comparison: Comparison) -> tuple[Integers, Floats, Floats]:
-    inside = [side.cell[side.cell >= 0] for side in comparison.sides]
-    if not all(len(cells) for cells in inside):
+    original, released = (side.visits for side in comparison.sides)
+    if not (original.any() and released.any()):
         raise NotMeasurable("no point of one of the sides lies inside the grid")
-    return matched_counts(*inside)
+    labels = np.flatnonzero(original + released)
+    return labels, original[labels].astype(np.float64), released[labels].astype(np.float64)
 
 
 def _by_count(labels: Integers, counts: Floats) -> Integers:

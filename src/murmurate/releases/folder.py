@@ -53,6 +53,12 @@ class Release:
         table = read_table(path, without=("geometry",))  # the same places again, for maps
         return Trips(table, self.space, self.manifest.time_zone)
 
+    def with_trips(self, trips: Trips) -> Release:
+        """Return the same release with some of its trips in place of all, for judging one that is too large for memory."""
+        some = replace(self)
+        vars(some)["trips"] = trips  # where the cached property keeps what it read
+        return some
+
     @property
     def guarantee(self) -> Guarantee:
         """What it promises."""
