@@ -31,6 +31,7 @@ from murmurate.mechanisms.flock.estimates import estimate_cells, interpolate_den
 from murmurate.mechanisms.flock.mask import Mask
 from murmurate.mechanisms.flock.prediction import RARITY_POWER, Prediction, predict_visits
 from murmurate.mechanisms.flock.roads import Links, ReadLinks, groups_of
+from murmurate.mechanisms.flock.shares import COUNT_SHARE, shares
 from murmurate.mechanisms.flock.tables import Zones, table_bins, zone_table_bins
 from murmurate.mechanisms.flock.tracks import Frame, ReadTracks, ReadUnits
 from murmurate.spaces.grid import Grid
@@ -44,39 +45,6 @@ REFERENCE_SHARE = 0.2
 """Share of the budget of the notional table whose noise standard deviation is the unit of the thresholds below. Chosen by
 hand."""
 
-SHARES = {
-    "n": (0.02, 0.02),
-    "ends": (0.23, 0.04),
-    "origins": (0.0, 0.05),
-    "destinations": (0.0, 0.05),
-    "places": (0.02, 0.0),
-    "visits": (0.45, 0.23),
-    "pairs": (0.06, 0.12),
-    "diameter": (0.11, 0.04),
-    "shape": (0.11, 0.04),
-    "towards": (0.0, 0.12),
-    "steps": (0.0, 0.22),
-    "sizes": (0.0, 0.07),
-}
-"""Shares of the budget without parts of the day, at detail 0 and at detail 1; in between they change linearly. Few trips tell
-most about places, many also about steps. Chosen by hand."""
-
-HOUR_SHARES = {
-    "source_hour": (0.04, 0.14),
-    "destination_hour": (0.04, 0.14),
-    "pairs_hour": (0.0, 0.06),
-    "sizes_hour": (0.0, 0.05),
-}
-"""Shares of the tables by part of the day, where it is distinguished; the others are scaled down. Chosen by hand."""
-
-MIN_SHARE = 0.004
-"""Smallest share with which a table is measured; below, the table is left out and its share goes to the others. Such a table
-would be all noise. Chosen by hand."""
-
-COUNT_SHARE = 0.02
-"""Share of the noisy number of trips. It is measured first, because it decides which of these tables are used. Chosen by
-hand."""
-
 JOINT_COUNT_SHARES = {"units": UNITS_SHARE, "n": 0.01, "n_tracks": 0.005, "n_zones": 0.005}
 """Shares of the numbers of units and trips where units above the trip are clipped jointly: trips per unit, trips, and the
 weighted trips of either round. They take the place of COUNT_SHARE; the other tables are scaled down. Chosen by hand."""
@@ -84,9 +52,6 @@ weighted trips of either round. They take the place of COUNT_SHARE; the other ta
 COUNTED_QUANTILE = 0.9
 """Where units are clipped jointly, each adds up to this quantile of the trips per unit to the number of trips. Chosen by hand:
 higher ones add noise, lower ones leave trips out."""
-
-SPEED_SHARES = {"pace": 0.02, "pace_hour": 0.01}
-"""Shares of the speed tables, where trips have times; the other tables except the count are scaled down. Chosen by hand."""
 
 MIN_TRIPS_SDS = 3.0
 """Smallest noisy number of trips that is released, in standard deviations of that number. Chosen by hand, so that tables have
@@ -342,23 +307,6 @@ def _refuse_too_few(n: float, noise: NoiseLevel) -> None:
             f"Give about {needed / max(n, 1.0):.1f} times the epsilon, more trips, a smaller max_trips, or check the box. What "
             "the ledger was charged stays charged.",
         )
-
-
-def shares(*, hours: int, detail: float, timed: bool) -> dict[str, float]:
-    """Return the share of the budget of each table; they add up to one."""
-    by_hour = {name: few + detail * (many - few) for name, (few, many) in HOUR_SHARES.items()} if hours > 1 else {}
-    pace = {name: value for name, value in SPEED_SHARES.items() if timed and (name == "pace" or hours > 1)}
-    parts = {name: few + detail * (many - few) for name, (few, many) in SHARES.items() if name != "n"}
-    left = 1 - COUNT_SHARE - sum(pace.values())
-    parts = _scaled(parts, left - sum(by_hour.values())) | by_hour
-    kept = {name: value for name, value in parts.items() if value >= MIN_SHARE}
-    return {"n": COUNT_SHARE} | _scaled(kept, left) | pace
-
-
-def _scaled(parts: dict[str, float], total: float) -> dict[str, float]:
-    """Return shares in the same proportions that add up to `total`."""
-    whole = sum(parts.values())
-    return {name: value * total / whole for name, value in parts.items()}
 
 
 def min_trips(noise: NoiseLevel) -> float:
