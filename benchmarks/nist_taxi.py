@@ -41,6 +41,7 @@ MOST_TRIPS = 200
 PARTS_OF_DAY = 3
 AREAS_PER_SIDE = 9
 CHICAGO_BOX = (41.64, -87.95, 42.03, -87.52)
+CHICAGO_ZONE = "America/Chicago"
 CELL_M = 500.0
 CONJUNCTIONS = 200
 SUBSAMPLED = 0.2
@@ -182,11 +183,13 @@ def chicago(file: Path) -> tuple[Trips, tuple[float, ...]]:
         "Dropoff Centroid Latitude": "lat1", "Dropoff Centroid Longitude": "lng1",
     }  # fmt: skip
     table = pl.read_csv(file, columns=list(names)).rename(names).drop_nulls()
-    ends = [
-        table.select("uid", "tid", datetime=pl.col(when).str.to_datetime("%m/%d/%Y %I:%M:%S %p"), lat=lat, lng=lng)
-        for when, lat, lng in (("start", "lat0", "lng0"), ("stop", "lat1", "lng1"))
-    ]
-    return _bounded(Trips(pl.concat(ends), time_zone="America/Chicago")), CHICAGO_BOX
+    ends = []
+    for when, lat, lng in (("start", "lat0", "lng0"), ("stop", "lat1", "lng1")):
+        local = pl.col(when).str.to_datetime("%m/%d/%Y %I:%M:%S %p", time_unit="us")
+        zoned = local.dt.replace_time_zone(CHICAGO_ZONE, ambiguous="earliest", non_existent="null")
+        ends.append(table.select("uid", "tid", datetime=zoned.dt.convert_time_zone("UTC"), lat=lat, lng=lng))
+    both = pl.concat(ends).filter(pl.col("datetime").is_not_null().all().over("uid", "tid"))
+    return _bounded(Trips(both, time_zone=CHICAGO_ZONE)), CHICAGO_BOX
 
 
 def _bounded(trips: Trips) -> Trips:
