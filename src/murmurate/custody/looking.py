@@ -5,16 +5,19 @@ All of it is private and for the custodian's eyes: it is asked about before the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from murmurate.asking.bounding import units_of_trips
 from murmurate.core.guarantee import DP, GeoInd, Guarantee
+from murmurate.core.space import Integers
 from murmurate.core.trips import Trips
 from murmurate.custody.reading import Private
+from murmurate.engine import Engine, Serial
+from murmurate.engine.shared import opened
 from murmurate.errors import InputError
 from murmurate.spaces.plane import Plane
 from murmurate.spaces.road import RoadNetwork
@@ -45,7 +48,7 @@ class Finding:
 
 @dataclass
 class _Seen:
-    """Hold what one pass over the parts counted."""
+    """Hold what was counted in some parts."""
 
     trips: int = 0
     inside: int = 0
@@ -58,13 +61,17 @@ class _Seen:
     why_swapped: str | None = None
 
 
-def findings(mechanism: Any, private: Private) -> list[Finding]:
-    """Return what the custodian should know before the charge; nothing where all is well."""
+def findings(mechanism: Any, private: Private, engine: Engine | None = None) -> list[Finding]:
+    """Return what the custodian should know before the charge; nothing where all is well. An `engine` looks at the parts."""
     guarantee = mechanism.guarantee()
     space = getattr(mechanism, "space", None)
-    seen = _Seen()
-    for part in [private] if isinstance(private, Trips) else private:
-        _count(part, guarantee, space, seen)
+    if hasattr(private, "sources"):
+        running = engine or Serial()
+        with running:
+            shared = running.share((guarantee, space))
+            seen = _added(list(running.map(_count_source, ((shared, source) for source in private.sources()))))
+    else:
+        seen = _added([_count(part, guarantee, space) for part in ([private] if isinstance(private, Trips) else private)])
     found = list(_place_findings(space, seen))
     if any(finding.fatal for finding in found):
         return found
@@ -103,7 +110,21 @@ def _or_finer(unit: str) -> str:
     )
 
 
-def _count(part: Trips, guarantee: Guarantee, space: Any, seen: _Seen) -> None:
+def _added(counted: Sequence[_Seen]) -> _Seen:
+    """Add up what was counted in parts; of several reasons the first part's is told."""
+    numbers = [one.name for one in fields(_Seen) if one.name != "why_swapped"]
+    sums = {name: sum(getattr(seen, name) for seen in counted) for name in numbers}
+    return _Seen(**sums, why_swapped=next((seen.why_swapped for seen in counted if seen.why_swapped), None))
+
+
+def _count_source(item: tuple[Any, Any]) -> _Seen:
+    """Count a part in the process of a worker."""
+    shared, source = item
+    return _count(source.load(), *opened(shared))
+
+
+def _count(part: Trips, guarantee: Guarantee, space: Any) -> _Seen:
+    seen = _Seen()
     seen.trips += part.n_trips
     if part.has_time:
         lasts_s = (part.time_us[part.offsets[1:] - 1] - part.time_us[part.offsets[:-1]]) / 1e6
@@ -117,17 +138,23 @@ def _count(part: Trips, guarantee: Guarantee, space: Any, seen: _Seen) -> None:
         seen.why_swapped = seen.why_swapped or why_swapped(part)
     if space is None or not part.has_coordinates:
         seen.inside += part.n_trips
-        return
+        return seen
     some = (
         np.arange(0, part.n_points, max(1, part.n_points // SAMPLE_POINTS)) if isinstance(space, RoadNetwork) else slice(None)
     )
     lat, lng, trip = part.lat[some], part.lng[some], part.point_trip[some]
     if isinstance(space, Plane):
         seen.beyond += int((space.locate(lat, lng) < 0).sum())
-    seen.sampled += len(np.unique(trip))
-    seen.inside += len(np.unique(trip[space.locate(lat, lng) >= 0]))
+    seen.sampled += _distinct(trip)
+    seen.inside += _distinct(trip[space.locate(lat, lng) >= 0])
     upright = np.abs(lng) <= 90
-    seen.swapped += len(np.unique(trip[upright][space.locate(lng[upright], lat[upright]) >= 0]))
+    seen.swapped += _distinct(trip[upright][space.locate(lng[upright], lat[upright]) >= 0])
+    return seen
+
+
+def _distinct(ascending: Integers) -> int:
+    """Return how many different numbers there are among ascending ones."""
+    return int(np.count_nonzero(ascending[1:] != ascending[:-1])) + min(len(ascending), 1)
 
 
 def _place_findings(space: Any, seen: _Seen) -> Iterable[Finding]:

@@ -37,7 +37,7 @@ class Prepared:
 
     def look(self) -> list[Finding]:
         """Return what the custodian should know before the charge; refuse what would be empty for certain."""
-        found = findings(self.mechanism, self.private)
+        found = findings(self.mechanism, self.private, self.running)
         refuse_fatal(found)
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +26,8 @@ KEPT_BYTES = 256 << 20
 fifth of the time of drawing trips."""
 HEAP_BYTES = 32 << 20
 """Arrays up to this size come from the memory that is kept; the C library allows no more. Larger ones are given back."""
+HELD_BYTES = 300 << 20
+"""Memory that a worker may hold between two parts: what it keeps for drawing trips, and the packages it has loaded."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Names of two settings of `mallopt` in the GNU C library."""
 
@@ -60,6 +63,19 @@ def keep_freed_memory() -> None:
             set_option = ctypes.CDLL(None).mallopt
             set_option(_M_TRIM_THRESHOLD, KEPT_BYTES)
             set_option(_M_MMAP_THRESHOLD, HEAP_BYTES)
+
+
+def give_back_memory() -> None:
+    """Return freed memory of this process, a worker, to the system where it holds more than `HELD_BYTES` of its own.
+
+    The C library keeps what lies between small things that are still used. Parts of a large file let that grow without end.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    with suppress(OSError, AttributeError):
+        resident, shared = Path("/proc/self/statm").read_text().split()[1:3]
+        if (int(resident) - int(shared)) * os.sysconf("SC_PAGESIZE") > HELD_BYTES:
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 class SharingEngine:
