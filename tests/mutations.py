@@ -705,8 +705,12 @@ def in_model(folder: Path, rng: Dice) -> None:
             if "arrays" in values:
                 try:
                     with np.load(file) as stored:
-                        values["arrays"] = {k: {"shape": list(a.shape), "dtype": str(a.dtype)} for k, a in stored.items()}
-                except (ValueError, OSError, zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError, zlib.error):
+                        values["arrays"] = {
+                            k: {"shape": list(a.shape), "dtype": str(a.dtype)}
+                            for k, a in stored.items()
+                            if isinstance(a, np.ndarray)
+                        }
+                except Exception:  # noqa: BLE001 - as damaged as can be
                     return reseal(folder)
                 schema.write_text(json.dumps(values))
     elif file.suffix == ".npy":

@@ -237,6 +237,31 @@ def test_a_long_text_that_is_repeated_for_every_point_is_refused(tmp_path, low_l
         mm.read(tmp_path / "a.geojson")
 
 
+def test_a_name_of_many_brackets_is_compared_at_once():
+    from murmurate.ingest.columns import plain
+
+    name = "[" * 10**6  # took hours
+    assert plain(name) == name
+
+
+@pytest.mark.parametrize("header", [b"{'descr': '<f8', 'fortran_order': False, 'shape': (", b"(" * 40])
+def test_an_array_whose_header_is_cut_is_refused(cases, tmp_path, header):
+    """The reader of numpy raised an error of Python's own tokenizer."""
+    copy = tmp_path / "copy"
+    shutil.copytree(cases["model dp_loc"].seed, copy)
+    file = next((copy / "model").glob("*.npz"))
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    first = next(iter(members))
+    members[first] = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    reseal(copy)
+    with pytest.raises(InputError, match="cannot be read"):
+        mm.sample(copy, n_out=5, out=tmp_path / "out")
+
+
 def test_archives_that_expand_far_or_hold_something_else_are_refused(cases, tmp_path, low_limits):
     for name, reader in (("stops.txt", stops.Stops.read), ("a.shp", read_roads)):
         file = tmp_path / ("feed.zip" if name == "stops.txt" else "a.shp.zip")

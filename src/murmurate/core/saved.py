@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from murmurate.core.foreign import FOREIGN
 from murmurate.errors import Fault, InputError
 
 Arrays = dict[str, NDArray[Any]]
@@ -149,10 +150,8 @@ def read_npz(path: Path, what: str) -> Arrays:
             if len(members) > MAX_ARRAYS or sum(member.file_size for member in members) > allowed:
                 raise ValueError(f"it expands to more than {allowed // 2**20} MiB or {MAX_ARRAYS:,} arrays")
             return {member.filename.removesuffix(".npy"): _array(archive.open(member), member.file_size) for member in members}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except FOREIGN as error:  # numpy's reader of headers and the decompressors raise about anything
         raise InputError(f"{path.parent} does not hold {what}: {path.name} cannot be read ({_line(error)}).") from None
-    except _DECODING as error:
-        raise InputError(f"{path.parent} does not hold {what}: {path.name} is damaged ({_line(error)}).") from None
 
 
 def read_npy(path: Path, what: str) -> NDArray[Any]:
@@ -160,19 +159,8 @@ def read_npy(path: Path, what: str) -> NDArray[Any]:
     try:
         with path.open("rb") as file:
             return _array(file, path.stat().st_size)
-    except (OSError, ValueError, EOFError) as error:
+    except FOREIGN as error:
         raise InputError(f"{path.parent} does not hold {what}: {path.name} cannot be read ({_line(error)}).") from None
-
-
-def _decoding_errors() -> tuple[type[Exception], ...]:
-    import lzma
-    import zlib
-
-    return (zlib.error, lzma.LZMAError, OverflowError, MemoryError, SyntaxError, TypeError)
-
-
-_DECODING = _decoding_errors()
-"""What damaged bytes raise in the decompressors and in numpy's reader of headers."""
 
 
 def _array(file: IO[bytes], size: int) -> NDArray[Any]:
@@ -194,5 +182,5 @@ def _array(file: IO[bytes], size: int) -> NDArray[Any]:
     return data.reshape(shape, order="F" if fortran else "C").astype(dtype.newbyteorder("="))
 
 
-def _line(error: Exception) -> str:
+def _line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -58,12 +58,18 @@ FILE_NAME, ROW_NUMBER = "FILE", "ROW"
 """Words for uid and tid in overrides: the file's name without its ending, and a number of its own for every row."""
 
 
+MAX_NAME = 200
+"""Letters beyond which a name is compared as it is: taking out brackets takes time with the square of their number."""
+
+
 def plain(name: str) -> str:
     """Return a name as it is compared: letters and digits alone, in lower case, without what stands in brackets.
 
     >>> plain("Trip ID"), plain("tripID"), plain("GPS-Latitude (deg)")
     ('tripid', 'tripid', 'gpslatitude')
     """
+    if len(name) > MAX_NAME:
+        return name
     without = re.sub(r"[\[(].*?[\])]", "", name)
     folded = unicodedata.normalize("NFKD", without).casefold()
     return "".join(letter for letter in folded if letter.isalnum())

@@ -91,10 +91,10 @@ def inert(table: pl.DataFrame) -> pl.DataFrame:
     >>> inert(pl.DataFrame({"name": ["=1+1", "a"], "-trips": [-1, 2]})).write_csv().splitlines()
     ["name,'-trips", "'=1+1,-1", 'a,2']
     """
-    texts = [
-        pl.col(name).cast(pl.String) for name, kind in table.schema.items() if kind in (pl.String, pl.Categorical, pl.Enum)
-    ]
-    guarded = table.with_columns(pl.when(text.str.contains(FORMULA)).then("'" + text).otherwise(text) for text in texts)
+    texts = {n: pl.col(n).cast(pl.String) for n, kind in table.schema.items() if kind in (pl.String, pl.Categorical, pl.Enum)}
+    guarded = table.with_columns(
+        pl.when(text.str.contains(FORMULA)).then(pl.lit("'") + text).otherwise(text).alias(name) for name, text in texts.items()
+    )
     names = pl.Series(table.columns, dtype=pl.String)
     return guarded.rename({name: f"'{name}" for name in names.filter(names.str.contains(FORMULA))})
 

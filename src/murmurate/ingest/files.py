@@ -46,8 +46,8 @@ COMPRESSED = (".gz", ".zst")
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 """First bytes of compressed files, and pyarrow's name of the compression."""
 
-BOMB_FLOOR_BYTES = 256 * 2**20
-"""Bytes to which a compressed file may expand by any factor. Set by hand."""
+BOMB_FLOOR_BYTES = 64 * 2**20
+"""Bytes to which a compressed file may expand by any factor. Set by hand: read, they take less than 1 GB."""
 
 
 @dataclass(frozen=True)
