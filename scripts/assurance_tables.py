@@ -28,9 +28,10 @@ from murmurate.judging.review import review
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "audits.md"
 SHOWN = (
-    "membership.auc", "copying.copies", "singling_out.success", "linkability.success", "inference.destination",
+    "membership.auc", "membership.auc_of_4_releases", "copying.copies", "singling_out.success", "linkability.success", "inference.destination",
     "inference.home", "inference.work", "reidentify.places.top1_k4", "reidentify.timed.top1_k4", "average.found_all",
-    "reconstruct.ends.imbalance.exact", "reconstruct.trips.paths", "localise.hmm_viterbi", "localise.rhythm",
+    "reconstruct.ends.imbalance.exact", "reconstruct.trips.paths",
+    "reconstruct.lone_pairs", "localise.hmm_viterbi", "localise.rhythm",
 )  # fmt: skip
 """Scores of attacks in the table; the page of each attack has the others."""
 
