@@ -90,6 +90,7 @@ def canaries(private: Trips) -> Mapping[str, pl.DataFrame]:
         "all trips of a person": _renamed(first),
         "a trip as long as all trips of a person": _renamed(_joined(first)),
         "a way there and back, again and again": _renamed(_there_and_back(one, private.time_zone)),
+        "the same on six trips": _renamed(_there_and_back(one, private.time_zone), copies=6),
         "a trip out of the box": _renamed(one, lat=pl.col("lat") + (5.0 if one["lat"].max() < 80 else -5.0)),  # type: ignore[operator]
         "a duplicated trip": _renamed(one, copies=2),
         "a trip of 1900": _renamed(one, stamp=datetime(1900, 1, 1, tzinfo=UTC)),

@@ -1,4 +1,4 @@
-"""Audit a mechanism for hours: every unit that it takes, several epsilons, many releases, ten times the noise and the canaries.
+"""Audit a mechanism for hours: every unit that it takes, several epsilons, many releases, several times the noise and canaries.
 
 What was found is kept after every audit, so that a run that was interrupted goes on where it was.
 """
@@ -19,7 +19,7 @@ from murmurate.errors import InputError, MurmurateError
 from murmurate.judging.audit import audit
 from murmurate.judging.audit_data import town
 
-EFFORT = 10
+EFFORT = 4
 """How many times the noise and the random canaries of the quick form each audit of the deep one takes. Set by hand."""
 EPSILONS = (1.0, 4.0, 0.25)
 """Factors on epsilon. More epsilon is easier to see through; less shows that noise grows as it should."""
