@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -83,6 +84,7 @@ def pipeline_dp_counts(rows: list[tuple[int, int]], runner: str) -> np.ndarray:
     if runner == "spark":
         from pyspark import SparkContext
 
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         context = SparkContext("local[2]")
         context.setLogLevel("OFF")
         backend, rows = pipeline_dp.SparkRDDBackend(context), context.parallelize(rows)

@@ -68,6 +68,8 @@ def killed(make, where, engine, folder):
         ("fit", "before the second", "processes:2", 1),
         ("release", "before the second", "serial", 1),
         ("release", "after the second", "serial", 2),
+        ("release", "before the second", "dask-local:1", 1),
+        ("fit", "after the second", "dask-local:1", 2),
     ],
 )
 def test_a_killed_run_goes_on_and_draws_nothing_kept_again(tmp_path, make, where, engine, kept):

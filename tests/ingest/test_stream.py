@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from murmurate.engine import Serial
 from murmurate.errors import InputError, OutputError
-from murmurate.ingest import shuffle
+from murmurate.ingest import people, shuffle
 from murmurate.ingest.buckets import PartsFolder, read_runs
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.packed import Blocks, Packed
@@ -164,8 +164,8 @@ def test_rows_in_any_order_are_sorted_by_person_on_the_workers(tmp_path, monkeyp
 
 
 def test_the_hash_of_names_never_changes():
-    assert shuffle._buckets(pl.Series(["1", "2", "cab é 7", ""]), 1000).tolist() == [232, 985, 237, 458]
-    assert shuffle._buckets(pl.Series([1, 2]), 1000).tolist() == [232, 985]
+    assert people.buckets_of(pl.Series(["1", "2", "cab é 7", ""]), 1000).tolist() == [232, 985, 237, 458]
+    assert people.buckets_of(pl.Series([1, 2]), 1000).tolist() == [232, 985]
 
 
 def test_rules_are_counted_alike(tmp_path):

@@ -129,10 +129,8 @@ class WorkFiles:
 
     def try_out(self) -> None:
         """Write a file and read it again; raise OSError where that cannot be."""
-        if self.key is not None:
-            with _store_errors():
-                fs, path = _store(self.where)
-                fs.makedirs(path, exist_ok=True)
+        if self.where.startswith("file://"):  # stores need no folders, and asking for one could make a bucket
+            Path(self.where.removeprefix("file://")).mkdir(parents=True, exist_ok=True, mode=0o700)
         self.put("first", b"first")
         if self.get("first") != b"first":
             raise OSError("a file that was written is another one when it is read")
