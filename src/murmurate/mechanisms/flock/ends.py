@@ -38,9 +38,6 @@ MAX_END_LOG_WEIGHT = 6.0
 LOG_DISTANCE_TOLERANCE = 0.2
 """Difference of the logarithms of drawn and wanted distance below which no further point is tried: half the width of a bin of
 distance."""
-PRIOR_GROUPS = 8
-"""Groups of bins of similar counts, each with its own prior variance of log-weights, because a few large counts would decide
-for all. The pool is large enough for it; candidates are not. Chosen by hand."""
 HOUR_TABLES = ("source_hour", "destination_hour")
 """Tables of either end by zone and hour."""
 END_TABLES = ("pairs", "pairs_hour", *HOUR_TABLES)
@@ -349,7 +346,7 @@ def _pool_weights(  # noqa: PLR0917
     shown = {name: one_bin_each(at, n_bins) for name, (at, n_bins) in bins.items()}
     both, owner = np.column_stack([drawn.source, drawn.destination]).ravel(), np.repeat(np.arange(size, dtype=np.int64), 2)
     shown["ends"], measured["ends"] = divide_among_bins(frame.coarse_of(both), owner, frame.n_coarse, norm), answers["ends"]
-    log_weights = fit_log_weights(shown, measured, n, size, groups=PRIOR_GROUPS)
+    log_weights = fit_log_weights(shown, measured, n, size)
     return np.exp(candidate_log_weights(shown, log_weights, size, max_log_weight=MAX_END_LOG_WEIGHT))
 
 

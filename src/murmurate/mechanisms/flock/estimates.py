@@ -34,9 +34,6 @@ REMAINING_ERROR = 0.35
 GOLDEN_SHIFT = 0.381966
 """Shift of consecutive partitions along a row, as a fraction of a block: one minus the golden ratio's inverse, which spreads
 shifts evenly whatever their number."""
-SQUARED_NOISE_VARIANCE = 5.0
-"""Variance of squared Laplace noise, over its squared variance. One standard error is taken off the variance of a group of
-bins, which would otherwise follow the noise. Gaussian noise has 2."""
 NEWTON_ROUNDS = 40
 """Newton steps of all log-weights. Chosen by hand."""
 LOG_WEIGHT_VARIANCES = (0.003, 4.0)
@@ -98,12 +95,11 @@ def interpolate_density(coarse: Floats, frame: Frame) -> Floats:
 
 
 def fit_log_weights(
-    candidates: Mapping[str, TripContributions], answers: Mapping[str, Answer], n: float, n_candidates: int, groups: int = 1
+    candidates: Mapping[str, TripContributions], answers: Mapping[str, Answer], n: float, n_candidates: int
 ) -> dict[str, Floats]:
     """Fit the log-weights of every bin of every measured table: maximum a posteriori, given noise and prior variance.
 
-    The prior variance of a table, or of each of so many groups of its bins, is what differences from the candidates show beyond
-    noise and sampling error.
+    The prior variance of a table is what its differences from the candidates show beyond noise and sampling error.
     """
     names = list(candidates)
     starts = np.concatenate([[0], np.cumsum([candidates[name].n_bins for name in names])]).astype(np.int64)
@@ -112,35 +108,19 @@ def fit_log_weights(
     wanted, variance, prior_variance = [], [], []
     for name in names:
         noisy, deviation = answers[name].noisy.ravel(), answers[name].deviation
-        shown: Floats = np.asarray(candidates[name].table() * (each / STEPS), dtype=np.float64)
+        shown = candidates[name].table() * (each / STEPS)
+        # weighted by squared counts, which has the least variance where there is only noise
+        excess = (shown**2 * ((noisy - shown) ** 2 - deviation**2 - each * shown)).sum()
+        relative = float(excess) / max(float((shown**4).sum()), 1e-9)
         wanted.append(noisy)
         variance.append(np.full(noisy.size, deviation**2))
-        prior_variance.append(_prior_variances(noisy, shown, deviation, each, groups))
+        prior_variance.append(np.full(noisy.size, np.clip(relative, *LOG_WEIGHT_VARIANCES)))
     log_weight = np.zeros(starts[-1])
     _newton(
         (trip, bin_, weight), np.concatenate(wanted), np.concatenate(variance), np.concatenate(prior_variance), log_weight,
         (each, n_candidates, NEWTON_ROUNDS),
     )  # fmt: skip
     return {name: log_weight[low:high] for name, low, high in zip(names, starts[:-1], starts[1:], strict=True)}
-
-
-def _prior_variances(noisy: Floats, shown: Floats, deviation: float, each: float, groups: int) -> Floats:
-    """Estimate [bin] prior variances of log-weights: what differences from the candidates show beyond noise and sampling error.
-
-    Each group holds bins of similar counts.
-    """
-    order = np.argsort(shown, kind="stable")
-    mass = np.cumsum(shown[order])
-    group = np.empty(len(shown), dtype=np.int64)
-    group[order] = np.minimum(mass / max(float(mass[-1]), 1e-12) * groups, groups - 1e-9).astype(np.int64)
-    noise = deviation**2 + each * shown
-    # weighted by squared counts, which has the least variance where there is only noise
-    excess, square, error = (
-        np.bincount(group, weights=values, minlength=groups)
-        for values in (shown**2 * ((noisy - shown) ** 2 - noise), shown**4, shown**4 * noise**2)
-    )
-    relative = (excess - np.sqrt(SQUARED_NOISE_VARIANCE * error) * (groups > 1)) / np.maximum(square, 1e-9)
-    return np.clip(relative, *LOG_WEIGHT_VARIANCES)[group]
 
 
 def candidate_log_weights(
