@@ -3,10 +3,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from murmurate.core.guarantee import GeoInd, Unit
-from murmurate.errors import OutputError, VerifyError
+from murmurate.errors import InputError, OutputError, VerifyError
 from murmurate.releases.folder import check_free, new_folder, open_release, seal
 from murmurate.releases.manifest import Manifest, read_manifest, statement_text
 
@@ -107,3 +108,13 @@ def test_statement_says_what_matters():
         "original identifiers",
     ):
         assert part in text
+
+
+@pytest.mark.parametrize("uid", [[[1], [1]], [{"a": 1}, {"a": 1}]])
+def test_names_that_are_no_values_are_damage(tmp_path, uid):
+    with new_folder(tmp_path / "out") as temporary:
+        table = pl.DataFrame({"uid": uid, "tid": ["a", "a"], "lat": [60.1, 60.2], "lng": [24.9, 24.9]})
+        table.write_parquet(temporary / "data.parquet")
+        seal(temporary, manifest())
+    with pytest.raises(InputError, match="cannot be read as released trips"):
+        _ = open_release(tmp_path / "out").trips

@@ -18,6 +18,7 @@ import polars as pl
 
 from murmurate import __version__
 from murmurate.core.expansion import read_table
+from murmurate.core.foreign import damaged
 from murmurate.core.guarantee import Guarantee
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
@@ -51,7 +52,8 @@ class Release:
         if not path.exists():
             raise VerifyError(f"{self.folder} holds a release of kind {self.manifest.kind!r}, which has no trips.")
         table = read_table(path, without=("geometry",))  # the same places again, for maps
-        return Trips(table, self.space, self.manifest.time_zone)
+        with damaged(path, "released trips"):
+            return Trips(table, self.space, self.manifest.time_zone)
 
     def with_trips(self, trips: Trips) -> Release:
         """Return the same release with some of its trips in place of all, for judging one that is too large for memory."""
@@ -72,7 +74,8 @@ class Release:
     @cached_property
     def data(self) -> Any:
         """What the folder holds, as its kind reads it: `Trips`, `LinkFlows`, ..."""
-        return self.kind.read(self)
+        with damaged(self.folder, f"a release of kind {self.manifest.kind}"):
+            return self.kind.read(self)
 
     def __len__(self) -> int:
         """Return how many trips it holds; 0 where it holds no single trips."""
