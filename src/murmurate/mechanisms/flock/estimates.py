@@ -82,6 +82,14 @@ def with_estimated_cells(
     return found, visits
 
 
+def separate_ends(answers: Mapping[str, Answer], frame: Frame, both: Floats) -> tuple[Floats, Floats]:
+    """Estimate [coarse cell] origins and destinations, shrunk towards the estimate of `both` ends."""
+    origins, destinations = (
+        estimate_cells(answers[name], frame.rows, frame.columns, both) for name in ("origins", "destinations")
+    )
+    return origins, destinations
+
+
 def interpolate_density(coarse: Floats, frame: Frame) -> Floats:
     """Interpolate [grid cell] counts between the centres of coarse cells: density is linear, times the area of each cell."""
     grid, block = frame.grid, frame.block

@@ -11,7 +11,7 @@ from murmurate.asking import STEPS, Answer, Norm
 from murmurate.core.space import Floats
 from murmurate.mechanisms.flock.base_model import CLOSED_WEIGHT, BaseModel, size_of_length, straight_weights
 from murmurate.mechanisms.flock.ends import EndEstimates, EndsPool, gravity_pool, with_estimated_ends
-from murmurate.mechanisms.flock.estimates import fit_log_weights, with_estimated_cells
+from murmurate.mechanisms.flock.estimates import fit_log_weights, separate_ends, with_estimated_cells
 from murmurate.mechanisms.flock.rounds import Plan
 from murmurate.mechanisms.flock.shapes import Pace, estimate_shapes, fit_pace
 from murmurate.mechanisms.flock.tables import Zones, trip_contributions
@@ -121,7 +121,7 @@ def _fit_base_model(  # noqa: PLR0917
 
 def _estimate_ends(plan: Plan, answers: dict[str, Answer], cells: Floats) -> EndEstimates:
     """Estimate ends by cell, by zone and hour and, where they were counted apart, origins and destinations."""
-    separate = plan.coarse_ends(answers["ends"].noisy) if "origins" in answers else None
+    separate = separate_ends(answers, plan.frame, answers["ends"].noisy) if "origins" in answers else None
     return EndEstimates(cells, _zone_hours(answers, plan.frame, plan.zones, cells, separate), separate)
 
 

@@ -27,7 +27,7 @@ from murmurate.mechanisms.flock.counting import (
     count_trips,
     count_unit_sizes,
 )
-from murmurate.mechanisms.flock.estimates import estimate_cells, interpolate_density
+from murmurate.mechanisms.flock.estimates import estimate_cells, interpolate_density, separate_ends
 from murmurate.mechanisms.flock.mask import Mask
 from murmurate.mechanisms.flock.prediction import RARITY_POWER, Prediction, predict_visits
 from murmurate.mechanisms.flock.roads import Links, ReadLinks, groups_of
@@ -219,7 +219,7 @@ class Plan:
         answers, frame = self.answers, self.frame
         coarse = estimate_cells(answers["ends"], frame.rows, frame.columns, expected)
         if "origins" in answers:
-            coarse = sum(self.coarse_ends(coarse), np.zeros(1))
+            coarse = sum(separate_ends(answers, frame, coarse), np.zeros(1))
         if frame.block == 1:
             return coarse
         fine = interpolate_density(coarse, frame)
@@ -228,14 +228,6 @@ class Plan:
         of_fine = frame.coarse_of(np.arange(frame.grid.n_cells))
         within = np.bincount(of_fine, weights=fine, minlength=frame.n_coarse)
         return np.asarray(fine * (coarse / np.maximum(within, 1e-12))[of_fine])
-
-    def coarse_ends(self, both: Floats) -> tuple[Floats, Floats]:
-        """Estimate [coarse cell] origins and destinations, shrunk towards the estimate of `both` ends."""
-        answers, frame = self.answers, self.frame
-        origins, destinations = (
-            estimate_cells(answers[name], frame.rows, frame.columns, both) for name in ("origins", "destinations")
-        )
-        return origins, destinations
 
     @cached_property
     def zones(self) -> Zones:
