@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Generic, TypeVar
 
-from murmurate.engine.shared import SharingEngine, give_back_memory
+from murmurate.engine.shared import SharingEngine
 from murmurate.errors import EngineError
 
 Item = TypeVar("Item")
@@ -110,7 +110,7 @@ class Processes(SharingEngine):
             self._pool = ProcessPoolExecutor(self.workers, mp_context=_context(), initializer=_end_with_parent)
         try:
             with one_thread_each():  # the processes are started by the first item
-                return self._pool.submit(_run, function, item)
+                return self._pool.submit(function, item)
         except BrokenProcessPool as error:  # a worker died while the pool was idle
             failed: Future[Result] = Future()
             failed.set_exception(error)
@@ -179,14 +179,6 @@ def one_thread_each() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def _run(function: Callable[[Item], Result], item: Item) -> Result:
-    """Run an item in the process of a worker."""
-    try:
-        return function(item)
-    finally:
-        give_back_memory()
 
 
 def _import(modules: tuple[str, ...]) -> None:

@@ -27,7 +27,7 @@ fifth of the time of drawing trips."""
 HEAP_BYTES = 32 << 20
 """Arrays up to this size come from the memory that is kept; the C library allows no more. Larger ones are given back."""
 HELD_BYTES = 300 << 20
-"""Memory that a worker may hold between two parts: what it keeps for drawing trips, and the packages it has loaded."""
+"""Memory that a worker may hold between two parts of a file that it reads: what a part needs, and packages it has loaded."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Names of two settings of `mallopt` in the GNU C library."""
 
@@ -66,7 +66,7 @@ def keep_freed_memory() -> None:
 
 
 def give_back_memory() -> None:
-    """Return freed memory of this process, a worker, to the system where it holds more than `HELD_BYTES` of its own.
+    """Return freed memory of this process to the system where it holds more than `HELD_BYTES` of its own; for reading files.
 
     The C library keeps what lies between small things that are still used. Parts of a large file let that grow without end.
     """

@@ -16,7 +16,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from murmurate.core.work_files import WorkFiles
-from murmurate.engine.shared import give_back_memory
 from murmurate.errors import EngineError
 
 PACKAGES = ("murmurate", "numpy", "polars", "pyarrow", "numba", "scipy")
@@ -80,8 +79,6 @@ def run(one: Task) -> Outcome:
         return Outcome(one.number, pickle.dumps(function(item), protocol=pickle.HIGHEST_PROTOCOL), failed=False)
     except Exception as error:  # noqa: BLE001  raised again where the work was asked for
         return Outcome(one.number, _pickled(error), failed=True)
-    finally:
-        give_back_memory()
 
 
 @lru_cache(maxsize=1)
