@@ -109,7 +109,7 @@ def test_what_an_attack_breaks_is_found(folder):
     done = shell(folder, f"murmurate release geoind --in trips.csv {read} --out weak {weak}")
     assert done.returncode == 0, done.stderr
     assert broken(folder, f"murmurate attack weak --against trips.csv {read}")
-    assert "whoever knows when somebody travelled often finds the trip" in README
+    assert "somebody who knows when a person travelled can often find the trip" in README
 
 
 def test_every_page_it_names_is_there():

@@ -141,7 +141,7 @@ def test_a_release_that_stopped_after_its_charge_goes_on_under_it(room, city, mo
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch, pytest.raises(MurmurateError):
-        patch.setattr("murmurate.custody.door.write_trips", full)
+        patch.setattr("murmurate.asking.samples.write_drawn", full)
         tasks.release(release_order(room, draft, unfit=True), lambda **_: None)
     assert room.is_charged(draft) and not draft.release_folder.exists()
     tasks.release(release_order(room, draft, unfit=True, resume=True), lambda **_: None)

@@ -228,11 +228,12 @@ def _measured_twins(  # noqa: PLR0917
 
 
 def _refuses_split(mechanism: Any, private: Trips, crowd: pl.DataFrame, rng: Rng) -> bool:
-    """Whether a person whose trips come in two parts is refused before anything is drawn."""
+    """Whether a person whose trips come in two parts is refused before anything is drawn; a trip, where that is the unit."""
     split = crowd if crowd["tid"].n_unique() > 1 else pl.concat([crowd, crowd.with_columns(tid=pl.col("tid") + 1)])
-    half = split["tid"].unique().sort()[: split["tid"].n_unique() // 2]
-    first = together(private, split.filter(pl.col("tid").is_in(half.implode())))
-    second = Trips(split.filter(~pl.col("tid").is_in(half.implode())).select(private.table.columns), None, private.time_zone)
+    half = pl.col("tid").is_in(split["tid"].unique().sort()[: split["tid"].n_unique() // 2].implode())
+    first = together(private, split.filter(half))
+    rest = split if mechanism.guarantee().unit.name == "trip" else split.filter(~half)
+    second = Trips(rest.select(private.table.columns), None, private.time_zone)
     asked = mechanism.ask({}, facts_of(private))
     asking = Asking(mechanism, [first, second], rng, key=b"audit" * 4)
     try:
