@@ -293,7 +293,7 @@ class _Reading:
                 at = at[1:]
             uid = runs.uid.gather(at)
             hashes = hash_trips(uid, runs.tid.gather(at)) if self.whole == "trips" else hash_names(uid)
-            closed = np.sort(np.concatenate([closed, hashes]))
+            closed = np.sort(np.concatenate([closed, hashes]), kind="stable")  # merges the two, which are sorted already
             if (closed[1:] == closed[:-1]).any():
                 raise _NotGrouped
             closed = closed[:WATCHED_PEOPLE]
