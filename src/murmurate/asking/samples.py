@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,7 @@ class Samples:
             for k, name in enumerate(f"part-{k:05d}.parquet" for k in range(-(-len(batches) // each)))
         ]
         hashes: dict[str, str] = {}
+        settled: list[Future[None]] = []
         with ThreadPoolExecutor(1) as settling:  # files reach the disk while workers draw the next ones
             for one, (digest, elsewhere) in zip(
                 items, progress.track(self.engine.map(_write_file, items), "drawing trips", len(items)), strict=True
@@ -93,7 +94,9 @@ class Samples:
                 if elsewhere is not None:
                     shutil.move(elsewhere, one.path)
                 hashes[one.path.name] = digest
-                settling.submit(_settle, one.path)
+                settled.append(settling.submit(_settle, one.path))
+        for one_file in settled:
+            one_file.result()  # a disk that could not keep a file says so once
         shutil.rmtree(path / UNFINISHED)
         return hashes
 
