@@ -84,11 +84,13 @@ def checked(values: Integers, scale: float) -> Integers:
 
 
 def _by_opendp(values: Integers, scale: float, make: str, threads: int) -> Integers:
-    import opendp.prelude as dp
+    # not the prelude, which also loads scikit-learn where that is installed
+    from opendp import domains, measurements, metrics
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    metric = dp.l1_distance(T="i64") if make == "make_laplace" else dp.l2_distance(T="f64")
-    measurement = getattr(dp.m, make)(dp.vector_domain(dp.atom_domain(T="i64")), metric, scale=float(scale))
+    enable_features("contrib")
+    metric = metrics.l1_distance(T="i64") if make == "make_laplace" else metrics.l2_distance(T="f64")
+    measurement = getattr(measurements, make)(domains.vector_domain(domains.atom_domain(T="i64")), metric, scale=float(scale))
 
     def noised(first: int) -> Integers:
         return np.asarray(measurement(values[first : first + AT_ONCE]), dtype=np.int64)
