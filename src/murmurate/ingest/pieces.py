@@ -18,7 +18,7 @@ import polars as pl
 from murmurate.core.space import Integers
 from murmurate.core.work_files import WorkFiles
 from murmurate.engine import Engine
-from murmurate.engine.shared import give_back_memory
+from murmurate.engine.shared import HELD_BYTES, give_back_memory
 from murmurate.errors import MurmurateError
 from murmurate.ingest.buckets import write_hashes, write_runs
 from murmurate.ingest.counts import ReadReport
@@ -194,7 +194,7 @@ def read_piece(options: ReadOptions, piece: Piece) -> Read | None:
 
 def _settle_piece(options: ReadOptions, files: WorkFiles, whole: Whole, piece: Piece) -> Settled | None:
     """Read, check and sort a piece in the process of a worker; None where anything in it is out of order."""
-    give_back_memory()  # of the piece before
+    give_back_memory(HELD_BYTES)  # of the piece before
     found = read_piece(options, piece)
     if found is None:
         return None
