@@ -158,8 +158,14 @@ def _second_cells(  # noqa: PLR0917
                     total += attraction[i * columns + j] * near[bins[at], i - row + rows - 1, j - column + columns - 1]
                     cumulative[i * columns + j] = total
         total = cumulative[-1]
-        found = np.searchsorted(cumulative, draws[at] * total, side="right")
-        chosen[at] = first[at] if total <= 0.0 else min(found, rows * columns - 1)
+        low, high = 0, rows * columns - 1
+        while low < high:  # the first cell whose sum is above the draw
+            middle = (low + high) // 2
+            if cumulative[middle] <= draws[at] * total:
+                low = middle + 1
+            else:
+                high = middle
+        chosen[at] = first[at] if total <= 0.0 else low
     return chosen
 
 
