@@ -216,6 +216,18 @@ def test_noise_in_the_bins_of_busy_units_moves_no_quantile_far():
     assert TripsPerUnit(Answer(np.full(len(EDGES), -5.0), 1.0)).clip() == 1.0
 
 
+def test_few_units_are_found_among_neighbouring_bins_where_none_is_clear_alone():
+    """200 taxis with 10,000 to 40,000 links each: no bin stands out, the five together do."""
+    spread_out = np.zeros(len(EDGES))
+    spread_out[26:31] = 40.0
+    medians = []
+    for seed in range(40):
+        noisy = spread_out + np.random.default_rng(seed).normal(0, 20.0, len(EDGES))
+        medians.append(TripsPerUnit(Answer(noisy, 20.0)).quantile(0.5))
+    near = [EDGES[24] <= median <= EDGES[-1] for median in medians]
+    assert np.mean(near) >= 0.95
+
+
 # -- flock -------------------------------------------------------------------------------------------------------------
 
 
