@@ -23,7 +23,7 @@ from murmurate.core.trips import Trips
 from murmurate.core.work import WorkFolder
 from murmurate.core.work_files import NO_COPY, WorkFiles
 from murmurate.engine import Engine, Serial
-from murmurate.engine.shared import opened
+from murmurate.engine.shared import give_back_memory, opened
 from murmurate.errors import ContractBroken, GuaranteeRefused
 
 if TYPE_CHECKING:
@@ -124,7 +124,10 @@ class Asking:
                     self.on_answers(self.answers)
         finally:
             kept.close()
-        return self.mechanism.model(dict(self.answers), facts, self.rng)
+        give_back_memory()  # of counting; what a model is made with comes on top of what this process holds
+        model = self.mechanism.model(dict(self.answers), facts, self.rng)
+        give_back_memory()  # of fitting, before workers draw
+        return model
 
     def check_promise(self, budget: Budget) -> None:
         """Refuse a budget larger than what the ledger was charged for."""

@@ -178,8 +178,9 @@ def extents(y: Floats, x: Floats, offsets: Integers, directions: int) -> tuple[F
     n = len(offsets) - 1
     diameter, length = np.zeros(n), np.zeros(n)
     repeats = np.zeros(n, dtype=np.bool_)
-    angles = np.pi * np.arange(directions) / directions
-    along = np.concatenate((np.cos(angles), np.sin(angles)))
+    along = np.empty(2 * directions)
+    for k in range(directions):
+        along[k], along[directions + k] = np.cos(np.pi * k / directions), np.sin(np.pi * k / directions)
     reach = np.empty(2 * directions)  # least and greatest value in every direction: all directions at once
     for trip in range(n):
         for k in range(directions):
