@@ -172,6 +172,12 @@ def test_absurd_times_are_refused():
         read_times([float("inf")])
 
 
+@pytest.mark.filterwarnings("error")
+def test_numbers_of_half_precision_are_no_times():
+    with pytest.raises(InputError, match="time_unit"):
+        read_times(pl.Series([1.5, 20.0, 300.0], dtype=pl.Float16))
+
+
 def test_any_datetime_column():
     moments = pl.Series([MOMENT]).dt.convert_time_zone("Asia/Tokyo")
     for unit in ("ms", "us", "ns"):

@@ -57,6 +57,18 @@ def test_groups_that_lack_people_are_counted():
     }  # fmt: skip
 
 
+def test_the_noise_of_releases_is_what_is_audited(monkeypatch):
+    """Meter and planted faults take quicker noise; the sampler test and the black box must not."""
+    from murmurate.noise import discrete
+
+    drawn = discrete._by_opendp
+    monkeypatch.setattr(discrete, "_by_opendp", lambda values, scale, *more: drawn(values, scale / 2, *more))
+    found = audit(mechanisms.example("dp_loc", CITY.spaces()), rng=noise.secure(), city=CITY, runs=2_000)
+    names = {score.name for score in found.broken}
+    assert "audit.sampler.scale_error" in names
+    assert any(name.startswith("audit.black_box") for name in names)
+
+
 def test_a_local_mechanism_that_moves_nothing_fails():
     class Still(mechanisms.mechanism_class("geoind")):
         def apply(self, private: Trips, rng):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import secrets
 import shutil
@@ -20,6 +21,8 @@ TRIES = 5
 """Times a work folder is made before giving up, where others sweep it in the moment before it is locked."""
 
 
+NOTES = "work-places"
+"""Folder of the state folder with one note for each folder that holds work folders."""
 ELSEWHERE = "elsewhere"
 """File in a work folder that names where its files lie, where that is a store."""
 
@@ -29,7 +32,8 @@ class WorkFolder:
 
     It lies under `parent`, by default in the user's state folder beside the ledger, never in the system's temporary folder.
     The process that made it holds a lock on it, so that the next start, on any machine that shares the disk, can delete those
-    of killed processes. Windows cannot lock folders; there the process number in the name says whether its maker lives.
+    of killed processes; the state folder notes where they lie. Windows cannot lock folders; there the process number in the
+    name says whether its maker lives.
 
     Where `parent` is the address of an object store, such as s3://bucket/work, the `files` lie there and are encrypted; the
     folder itself is then in the state folder and only notes where. On a network drive the files are encrypted, too.
@@ -41,7 +45,10 @@ class WorkFolder:
         made = not home.exists()
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         sweep(home)
+        sweep_elsewhere()
         self.path, lock = _locked_folder(home)
+        if address is None:  # a store may be far: what is left there is encrypted, and waits for the next that uses one
+            _note(home.absolute())
         self._remove = weakref.finalize(self, _remove, self.path, lock, made)
         self.files = WorkFiles(str(self.path))
         if address is not None:
@@ -69,6 +76,42 @@ def sweep(home: Path) -> list[Path]:
                 stale.append(path)
             _unlock(lock)
     return stale
+
+
+def sweep_elsewhere() -> None:
+    """Delete what killed processes of this account left in folders that only they were told of, such as by `--work`."""
+    for note in (state_folder() / NOTES).glob("*"):
+        home = Path(note.read_text(encoding="utf-8"))
+        sweep(home)
+        _forget(home)
+
+
+def _note(home: Path) -> None:
+    """Remember a folder that holds work folders. Where the state folder cannot be written to, only its next user sweeps it."""
+    note = _note_of(home)
+    with suppress(OSError):
+        note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = note.parent.with_name(f"{NOTES}-{secrets.token_hex(8)}")
+        handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(str(home))
+        draft.replace(note)
+
+
+def _forget(home: Path) -> None:
+    """Drop the note of a folder that holds no work folders any more."""
+    if not _has_folders(home):
+        _note_of(home).unlink(missing_ok=True)
+        if _has_folders(home):  # somebody began to work there meanwhile
+            _note(home)
+
+
+def _note_of(home: Path) -> Path:
+    return state_folder() / NOTES / hashlib.sha256(str(home).encode()).hexdigest()[:24]
+
+
+def _has_folders(home: Path) -> bool:
+    return any(True for _ in home.glob(f"{PREFIX}*-*"))
 
 
 def state_folder() -> Path:
@@ -127,6 +170,7 @@ def _delete(path: Path) -> bool:
 def _remove(path: Path, lock: int, with_parent: bool) -> None:
     _delete(path)
     _unlock(lock)
+    _forget(path.parent.absolute())
     if with_parent:
         with suppress(OSError):
             path.parent.rmdir()  # where nobody else works in it

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from murmurate.core.parameters import closest
 from murmurate.errors import ParameterError
@@ -62,6 +63,7 @@ MAX_NAME = 200
 """Letters beyond which a name is compared as it is: taking out brackets takes time with the square of their number."""
 
 
+@lru_cache(maxsize=1 << 14)  # every name is compared with every canonical column, several times a file
 def plain(name: str) -> str:
     """Return a name as it is compared: letters and digits alone, in lower case, without what stands in brackets.
 

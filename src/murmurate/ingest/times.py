@@ -92,6 +92,8 @@ class Clock:
 
     def _since_1970(self, times: pl.Series, place: Place) -> pl.Series | None:
         values = times.to_numpy()
+        if values.dtype == np.float16:  # holds no time, and comparing it with one overflows
+            values = values.astype(np.float64)
         if times.dtype.is_float() and not np.isfinite(values).all():
             self.faults.add_rows("not a number", ~np.isfinite(values), place, column=self.column)
             return None

@@ -26,7 +26,7 @@ from murmurate.judging.audit_parts import Tester, trained
 MAX_BINS = 40
 """Most bins of the tables, those that the canary changes most, that testers look at. More cost more noise than they tell."""
 NUMBERS = {"l1": 1_200_000, "l2": 300_000}
-"""Noisy numbers that the quick form draws for one test, by norm: three to ten seconds of secure noise. Pure epsilon is bounded
+"""Noisy numbers that the quick form draws for one test, by norm: three to eight seconds of noise. Pure epsilon is bounded
 bin by bin, which takes more of them."""
 CONFIDENCE = 0.999
 """Confidence of every lower bound."""

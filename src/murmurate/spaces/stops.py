@@ -51,6 +51,9 @@ class Stops(Zones):
         tags, lat, lng = _rows(path) if table else _points(path)
         if not len(lat):
             raise InputError(f"{path}: holds no stops.")
+        _, first = np.unique(np.column_stack([lat, lng]), axis=0, return_index=True)  # platforms at one point are one place
+        first.sort()
+        tags, lat, lng = [tags[k] for k in first.tolist()], lat[first], lng[first]
         return cls(
             shapes=_voronoi(lat, lng),
             labels=labels_of(tags),
@@ -95,7 +98,8 @@ def _voronoi(lat: Floats, lng: Floats) -> Any:
     cells = circles
     if len(lat) > 1:
         whole = shapely.multipoints(shapely.points(here))
-        parts = shapely.get_parts(shapely.voronoi_polygons(whole, extend_to=shapely.buffer(whole, 2 * REACH_M)))
+        around = shapely.box(*(here.min(axis=0) - 2 * REACH_M), *(here.max(axis=0) + 2 * REACH_M))
+        parts = shapely.get_parts(shapely.voronoi_polygons(whole, extend_to=around))
         at, of = shapely.STRtree(parts).query(shapely.points(here), predicate="intersects")
         own = np.zeros(len(lat), dtype=np.int64)
         own[at] = of
@@ -128,9 +132,7 @@ def _rows(path: Path) -> tuple[list[dict[str, str]], Floats, Floats]:
         listed = ", ".join(str(row + 1) for row in wrong[:SHOWN_FAULTS].tolist())
         fault = Fault(f"{len(wrong):,} stops without coordinates in degrees: rows {listed}", file=str(path))
         raise InputError([fault], "give every stop its latitude and longitude, or leave it out.")
-    keep = ~bad & ~nameless
-    _, first = np.unique(degrees[keep], axis=0, return_index=True)  # platforms at one point are one place
-    chosen = np.flatnonzero(keep)[np.sort(first)]
+    chosen = np.flatnonzero(~bad & ~nameless)
     return [rows[k] for k in chosen.tolist()], degrees[chosen, 0], degrees[chosen, 1]
 
 

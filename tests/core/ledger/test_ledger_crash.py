@@ -25,7 +25,7 @@ KILLS = int(os.environ.get("MURMURATE_KILLS", "40"))
 """Processes that are killed in each test of it; `scripts/ledger-fire` sets more."""
 CHARGES = int(os.environ.get("MURMURATE_CHARGES", "96"))
 """Charges for which a crowd has a budget."""
-CHARGES_EACH = 1_000
+CHARGES_EACH = 200
 """Most charges of one population of a crowd: composing them takes time in proportion."""
 
 
@@ -84,7 +84,7 @@ def test_killed_releases_lose_no_debit_and_leave_nothing_half_made(address, tmp_
     """Through the whole door: whatever folder is there was charged and is whole; what was acknowledged is there."""
     from murmurate.judging.checking import verify
 
-    n, out = KILLS // 4 if KILLS > 40 else 4, tmp_path / "out"
+    n, out = KILLS // 2 if KILLS > 40 else 4, tmp_path / "out"  # as many on each of two databases
     out.mkdir()
     with Ledger(address) as ledger:
         ledger.population_of(town(20).identity, population="town", create=True)

@@ -25,7 +25,7 @@ from murmurate.core.ledger.schema import CHARGED, refuse_unguarded
 from murmurate.core.ledger.state import Debit, State, debit_of
 from murmurate.core.ledger.store import Store, address, work_folder
 from murmurate.core.trips import Identity
-from murmurate.core.work import state_folder, sweep
+from murmurate.core.work import state_folder, sweep, sweep_elsewhere
 from murmurate.errors import GuaranteeRefused, LedgerDamaged, LedgerError, ParameterError, UnknownPopulation
 
 
@@ -88,6 +88,7 @@ class Ledger:
             pass  # a damaged chain is reported at once, not at the first charge
         if not store.in_memory:
             sweep(self.work_folder)  # what a killed release left of private rows does not wait for the next that spills
+            sweep_elsewhere()
 
     # -- what it is ------------------------------------------------------------------------------------------------
 
