@@ -6,12 +6,12 @@ from murmurate.asking import Norm
 
 SHARES = {
     "n": (0.02, 0.02),
-    "ends": (0.30, 0.04),
+    "ends": (0.27, 0.04),
     "origins": (0.0, 0.05),
     "destinations": (0.0, 0.05),
     "places": (0.02, 0.0),
-    "visits": (0.35, 0.23),
-    "pairs": (0.09, 0.12),
+    "visits": (0.39, 0.23),
+    "pairs": (0.08, 0.12),
     "diameter": (0.11, 0.04),
     "shape": (0.11, 0.04),
     "towards": (0.0, 0.12),
