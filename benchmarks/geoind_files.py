@@ -56,7 +56,7 @@ def write_input(path: Path, points: int) -> None:
                         pa.array(tid),
                         pa.array(at).cast(pa.timestamp("ms", "UTC")),
                         pa.array(np.round(60 + steps[0].ravel(), 6)),
-                        pa.array(np.round(24 + steps[1].ravel(), 6)),
+                        pa.array(np.round(24 + 2 * steps[1].ravel(), 6)),  # a degree of longitude is half as long there
                     ],
                     schema=schema,
                 )
@@ -85,6 +85,8 @@ def ours(source: Path, folder: Path, mechanism: str) -> tuple[float, float]:
             "radius_m=200",
             "--set",
             f"max_points={POINTS_PER_TRIP}",
+            "--confirm",  # made-up trips
+            "publish with weak protection",
         ],
         check=True,
         stdout=subprocess.DEVNULL,

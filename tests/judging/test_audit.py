@@ -58,11 +58,16 @@ def test_groups_that_lack_people_are_counted():
 
 
 def test_the_noise_of_releases_is_what_is_audited(monkeypatch):
-    """Meter and planted faults take quicker noise; the sampler test and the black box must not."""
+    """Meter and planted faults take seeded noise; the sampler test and the black box must not."""
     from murmurate.noise import discrete
 
-    drawn = discrete._by_opendp
-    monkeypatch.setattr(discrete, "_by_opendp", lambda values, scale, *more: drawn(values, scale / 2, *more))
+    drawn, accepted = discrete._laplace_numbers, discrete._accepted
+
+    def halved(n, top, bottom, rng):
+        return drawn(n, top if rng.seeded else (top - 1) // 2 + 1, bottom, rng)
+
+    monkeypatch.setattr(discrete, "_laplace_numbers", halved)
+    monkeypatch.setattr(discrete, "_accepted", lambda sizes, scale, rng: accepted(sizes, scale / (2 - rng.seeded), rng))
     found = audit(mechanisms.example("dp_loc", CITY.spaces()), rng=noise.secure(), city=CITY, runs=2_000)
     names = {score.name for score in found.broken}
     assert "audit.sampler.scale_error" in names

@@ -126,7 +126,7 @@ def test_a_trip_is_matched_as_if_it_were_alone(cars):
 DELTA = 1e-3
 
 
-def audited(*, clip_used: float, clip_noised: float, n: int = 16_000) -> float:
+def audited(*, clip_used: float, clip_noised: float, n: int = 60_000) -> float:
     """A heavy unit on 16 links, in or out, projected on its own direction: the best statistic against Gaussian noise."""
     background = once(np.repeat(np.arange(1, 30), 3), np.tile(np.arange(16), 6)[:87])
     target = once(np.zeros(160, dtype=np.int64), np.tile(np.arange(16), 10))
