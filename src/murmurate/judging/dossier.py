@@ -313,7 +313,8 @@ def _budget(manifest: Manifest, ledger: Ledger) -> dict[str, Any]:
             "population": debit.population,
             "charged": debit.at[:19],
             "spent": [
-                f"{one.spent} in {one.n_charges:,} charge{'' if one.n_charges == 1 else 's'}; {'of ' if one.limit else ''}{one.ceiling}"
+                f"{one.spent} in {one.n_charges:,} charge{'' if one.n_charges == 1 else 's'}; "
+                f"{'of ' if one.limit else ''}{one.ceiling}"
                 for one in ledger.spent(debit.population)
             ],
             "limits": [f"{one.amount}, set by {one.who} on {one.at[:10]}" for one in ledger.limits(debit.population)],
