@@ -172,3 +172,90 @@ def test_a_recipe_reports_all_its_faults_at_once(run, folder):
     assert done.returncode == 2
     for hint in ("Did you mean 'mechanism'", "Did you mean 'time_zone'", "Did you mean 'split_gap_s'", "in must be text"):
         assert hint in done.stderr
+
+
+# -- promises to people that cannot be kept ------------------------------------------------------------------------------
+
+PEOPLE_GRID = f"grid:{BOX}:500"
+
+
+def polygon(south, west, north, east, system=None):
+    ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
+    feature = {"type": "Feature", "properties": {"id": 1}, "geometry": {"type": "Polygon", "coordinates": [ring]}}
+    named = {"crs": {"type": "name", "properties": {"name": system}}} if system else {}
+    return json.dumps({"type": "FeatureCollection", "features": [feature], **named})
+
+
+@pytest.fixture(scope="module")
+def people_folder(folder):
+    table = pl.read_csv(trips().encode()).with_columns(trip_id=pl.col("user_id") * 10 + pl.col("trip_id"))
+    table.with_columns(user_id=pl.lit(1)).write_csv(folder / "one.csv")
+    table.drop("user_id").write_csv(folder / "noids.csv")
+    table.with_columns(user_id=pl.when(pl.col("user_id") < 140).then(pl.col("user_id"))).write_csv(folder / "someids.csv")
+    (folder / "far.geojson").write_text(polygon(41.0, -8.7, 41.2, -8.5))
+    (folder / "tiny.geojson").write_text(polygon(60.15, 24.9, 60.15001, 24.90001))
+    (folder / "metres.geojson").write_text(polygon(6_670_000, 380_000, 6_690_000, 400_000))
+    (folder / "foreign.geojson").write_text(polygon(5_000_000, -970_000, 5_020_000, -950_000, "urn:ogc:def:crs:EPSG::3857"))
+    lat, lng = [60.15, 60.15, 60.25, 60.25], [24.9, 25.0, 24.9, 25.0]
+    around = [(0, 1), (1, 3), (3, 2), (2, 0)]
+    town = RoadNetwork.from_arrays(
+        node_lat=lat, node_lng=lng, link_from=[a for a, _ in around], link_to=[b for _, b in around], road_class=[3] * 4
+    )
+    write_roads(town, folder / "town.geojson")
+    return folder
+
+
+def promise(mechanism, *settings, source="trips.csv", space=PEOPLE_GRID, more=()):
+    given = [part for setting in settings for part in ("--set", setting)]
+    return ["release", mechanism, "--in", source, "--out", "out", "--time-zone", "UTC", "--space", space, *given, *more,
+            "--limit", "9:0.5"]  # fmt: skip
+
+
+PERSON = ("unit=user", "epsilon=1", "delta=1e-6")
+BROAD = ("unit=user", "epsilon=2", "delta=0.01")
+PEOPLE = {
+    "one unit, flock": (promise("flock", *PERSON, source="one.csv"), "one identifier"),
+    "one unit, dp_loc": (promise("dp_loc", *PERSON, source="one.csv"), "one identifier"),
+    "one unit, od_counts": (promise("od_counts", *PERSON, source="one.csv"), "one identifier"),
+    "one unit, ngram": (promise("ngram", "unit=user", "epsilon=1", "max_trips=999", source="one.csv"), "one identifier"),
+    "one unit, road_counts": (promise("road_counts", *PERSON, source="one.csv", space="road:town.geojson"), "one identifier"),
+    "no ids": (promise("flock", *PERSON, source="noids.csv"), "who moved"),
+    "trips as ids": (promise("flock", *PERSON, source="noids.csv", more=("--column", "uid=trip_id")), "name no people"),
+    "some without ids": (promise("flock", *PERSON, source="someids.csv"), "column user_id: empty"),
+    "mask elsewhere": (promise("flock", "epsilon=2", more=("--mask", "far.geojson")), "covers nothing"),
+    "mask of nothing": (promise("flock", "epsilon=2", more=("--mask", "tiny.geojson")), "covers nothing"),
+    "mask in metres": (promise("flock", "epsilon=2", more=("--mask", "metres.geojson")), "are no degrees"),
+    "mask of another projection": (promise("flock", "epsilon=2", more=("--mask", "foreign.geojson")), "covers nothing"),
+    **{
+        f"clip {clip}, {name}": (promise(name, *PERSON, f"clip={clip}", space=space), "clip must be a finite number above 0")
+        for clip in ("0", "-1", "inf", "nan")
+        for name, space in (("flock", PEOPLE_GRID), ("od_counts", PEOPLE_GRID), ("road_counts", "road:town.geojson"))
+    },
+    **{
+        f"wide delta, {name}": (promise(name, *BROAD, space=space), "1 over the number of people")
+        for name, space in (
+            ("flock", PEOPLE_GRID),
+            ("dp_loc", PEOPLE_GRID),
+            ("od_counts", PEOPLE_GRID),
+            ("road_counts", "road:town.geojson"),
+        )
+    },
+    "wide delta for declared people": (promise("flock", *BROAD, "people=150"), "delta=7e-04 or less"),
+    "delta of one": (promise("flock", "unit=user", "epsilon=2", "delta=1"), "delta must"),
+}
+"""What is typed, and what the message says."""
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_a_promise_to_people_that_cannot_be_kept_spends_nothing(name, run, people_folder, tmp_path):
+    arguments, hint = PEOPLE[name]
+    ledger = tmp_path / "ledger.sqlite"
+    done = run(*arguments, "--ledger", ledger)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert hint in done.stderr
+    titles = ("The input cannot be used", "That cannot be done", "Refused.", "Usage:")
+    assert sum(done.stderr.count(title) for title in titles) == 1, "one message"
+    assert "Traceback" not in done.stderr and "nothing was spent" in done.stderr
+    assert not (people_folder / "out").exists()
+    spent = run("ledger", "show", "--json", "--ledger", ledger)
+    assert not [entry for entry in json.loads(spent.stdout)["history"] if entry["what"] == "debit"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 
 import numpy as np
 import polars as pl
@@ -135,6 +136,62 @@ def test_what_workers_cannot_read_is_read_here(tmp_path, trouble):
         with scan(tmp_path / "x.parquet", strict=trouble == "strict", **options) as parts:
             assert gathered(parts)[0].height == report.points == report.rows == frame.height
     assert not (tmp_path / "work").exists()
+
+
+def written_text(frame: pl.DataFrame, path) -> None:
+    """Write times with their offset, as text."""
+    frame.with_columns(pl.col("datetime").dt.strftime("%Y-%m-%dT%H:%M:%SZ")).write_csv(path)
+
+
+@pytest.mark.parametrize("people", [2, 40])
+@pytest.mark.parametrize("order", ["grouped", "shuffled"])
+def test_text_is_read_by_workers_line_by_line(tmp_path, monkeypatch, people, order):
+    """Pieces end where lines do; people whose rows are cut are whole again."""
+    monkeypatch.setattr(_Reading, "first_pass", lambda *_: pytest.fail("read by one process"))
+    frame = traces(people=people, points=2000 // people).with_columns(uid=pl.format("é{}", "uid"))
+    frame = frame.sample(fraction=1, shuffle=True, seed=3) if order == "shuffled" else frame
+    written_text(frame, tmp_path / "x.csv")
+    one, other = ReadReport(), ReadReport()
+    whole = read(tmp_path / "x.csv", report=one)
+    (tmp_path / "work").mkdir()
+    with scan(tmp_path / "x.csv", points_per_partition=150, work_dir=tmp_path / "work", engine=Two(), report=other) as parts:
+        found = pl.concat([part.table for part in parts]).sort("uid", "tid", "datetime", maintain_order=True)
+        assert found.equals(whole.table.sort("uid", "tid", "datetime", maintain_order=True))
+    assert one == other
+
+
+@pytest.mark.parametrize("trouble", ["fault", "quotes", "another form", "day or month", "row numbers", "zip"])
+def test_text_that_workers_cannot_share_is_read_here(tmp_path, trouble):
+    frame = traces()
+    options = {"points_per_partition": 300, "work_dir": tmp_path / "work", "engine": Two(), "report": ReadReport()}
+    path = tmp_path / "x.csv"
+    written_text(frame, path)
+    lines = path.read_text().splitlines()
+    if trouble == "fault":
+        lines[991] = lines[991].replace("2020-", "year-")
+    elif trouble == "quotes":
+        lines[501] = '"' + lines[501].replace(",", '",', 1)
+    elif trouble == "another form":
+        lines[900:] = [line.replace("Z,", "+01:00,") for line in lines[900:]]
+    elif trouble == "day or month":  # the first thousand rows are of the 13th and more, the others can be read both ways
+        days = [f"{13 + k % 10 if k < 800 else 1 + k % 10:02d}/03/2020 10:00:00" for k in range(frame.height)]
+        frame.with_columns(datetime=pl.Series(days)).write_csv(path)
+        lines, options["time_zone"] = path.read_text().splitlines(), "UTC"
+    elif trouble == "row numbers":
+        options["columns"] = {"uid": "ROW"}
+    text = ("\n".join(lines) + "\n").encode()
+    path.write_bytes(gzip.compress(text) if trouble == "zip" else text)
+    if trouble in ("fault", "another form"):
+        with pytest.raises(InputError) as told:
+            scan(path, **options)
+        with pytest.raises(InputError) as alone:
+            read(path)
+        assert str(told.value) == str(alone.value) and "row 9" in str(told.value)
+        return
+    whole = read(path, **{name: options[name] for name in ("time_zone", "columns") if name in options})
+    with scan(path, **options) as parts:
+        assert gathered(parts)[0].height == whole.n_points == frame.height
+        assert set(parts.identity.uids) == set(whole.identity.uids)
 
 
 @pytest.mark.parametrize("fan", [512, 3])

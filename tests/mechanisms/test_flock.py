@@ -48,8 +48,9 @@ def test_an_accountant_finds_no_more_than_was_promised(options):
 @pytest.mark.parametrize("hours", [1, 24])
 @pytest.mark.parametrize("detail", [0.0, 0.01, 0.4, 1.0])
 @pytest.mark.parametrize("timed", [False, True])
-def test_shares_never_exceed_the_budget(hours, detail, timed):
-    parts = rounds.shares(hours=hours, detail=detail, timed=timed)
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_shares_never_exceed_the_budget(hours, detail, timed, norm):
+    parts = rounds.shares(hours=hours, detail=detail, timed=timed, norm=norm)
     assert parts["n"] == rounds.COUNT_SHARE
     assert 0.999 < sum(parts.values()) <= 1 + 1e-12
 
@@ -248,7 +249,7 @@ def test_more_trips_or_less_noise_make_finer_cells():
 
 
 def test_origins_and_destinations_are_told_apart_where_the_noise_allows():
-    few, many = (rounds.shares(hours=24, detail=at, timed=True) for at in (0.0, 1.0))
+    few, many = (rounds.shares(hours=24, detail=at, timed=True, norm="l2") for at in (0.0, 1.0))
     assert "origins" not in few and "destinations" not in few
     assert many["origins"] == many["destinations"] > 0
     north = Trips(city(300).table.filter(pl.col("datetime").dt.hour().first().over("tid") == 8))  # all go northward
@@ -259,8 +260,9 @@ def test_origins_and_destinations_are_told_apart_where_the_noise_allows():
         assert exact[name][half].sum() == exact[name].sum() == north.n_trips
 
 
-def test_shares_change_little_by_little():
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_shares_change_little_by_little(norm):
     """No table appears at once with much of the budget: the share of every table follows detail without a jump."""
     for low, high in zip(np.linspace(0, 0.99, 100), np.linspace(0.01, 1, 100), strict=True):
-        one, two = (rounds.shares(hours=24, detail=float(at), timed=True) for at in (low, high))
+        one, two = (rounds.shares(hours=24, detail=float(at), timed=True, norm=norm) for at in (low, high))
         assert max(abs(one.get(name, 0.0) - two.get(name, 0.0)) for name in one | two) < 0.012

@@ -183,7 +183,7 @@ def test_counts_are_consistent_and_files_tell_the_threshold(cars, tmp_path):
     table = found.table
     assert (table["count"] >= 0).all() and (table["low"] <= table["count"]).all() and (table["count"] <= table["high"]).all()
     assert table.height == 24 * len(found.used)
-    assert found.totals[found.used].min() >= found.about["threshold_trips"] * (1 - 1e-9)
+    assert found.about["threshold_trips"] > found.about["link_error_trips"] > 0
     found.write(tmp_path)
     assert {"links.parquet", "turns.parquet", "od.parquet", "zones.parquet", "network.gpkg", "network.geojson"} <= {
         path.name for path in tmp_path.iterdir()
@@ -197,9 +197,9 @@ def test_counts_are_consistent_and_files_tell_the_threshold(cars, tmp_path):
 def test_links_within_their_own_error_are_not_published(cars):
     with pytest.MonkeyPatch.context() as patch:
         module = "murmurate.mechanisms.road_counts.assemble"
-        patch.setattr(f"{module}.OWN_SIGMAS", 0.0)
+        patch.setattr(f"{module}.SIGMAS", 0.5)
         without = fitted(counts(epsilon=20.0), cars, seeded(2))
-        patch.setattr(f"{module}.OWN_SIGMAS", 2.9)
+        patch.setattr(f"{module}.SIGMAS", 2.9)
         with_it = fitted(counts(epsilon=20.0), cars, seeded(2))
     assert set(with_it.used) < set(without.used)
 
@@ -222,7 +222,7 @@ def test_smoothing_lowers_the_error_and_estimates_what_remains():
     for field in (rough, corridors.fit(seen, 100.0, usual=usual)):
         error = np.sqrt(((field.level - truth) ** 2).mean())
         assert error < 0.8 * 100
-        assert 0.5 < error / np.sqrt((field.standard_error(generator) ** 2).mean()) < 2
+        assert 0.5 < error / np.sqrt((field.standard_error(seen, 100.0) ** 2).mean()) < 2
     empty = corridors.fit(generator.normal(0, 100.0, TOWN.n_links), 100.0, usual=np.zeros(TOWN.n_links))
     assert np.quantile(empty.level, 0.9) < 0.3 * 100  # nothing around, so little is estimated
 
@@ -324,6 +324,31 @@ def test_hours_of_persons_keep_the_morning_peak():
         summed.append(estimate_profiles(noisy, 1_000.0, Answer(noisy.sum(axis=0), 8_000.0))[0].argmax())
     assert np.isin(peaks, (7, 8, 9)).all()
     assert not np.isin(summed, (7, 8, 9)).all(), "the sum of all zones would not tell the peak"
+
+
+def test_errors_grow_where_neighbours_differ_more_than_the_field_expects():
+    """On a network whose links have nothing to do with each other, smoothing errs by more than its own draws say."""
+    generator = np.random.default_rng(4)
+    corridors = Corridors.of(TOWN)
+    alike = np.full(TOWN.n_links, 1_000.0)
+    unlike = generator.permutation(np.where(np.arange(TOWN.n_links) % 2, 1_900.0, 100.0))
+    found = []
+    for truth in (alike, unlike):
+        seen = truth + generator.normal(0, 200.0, TOWN.n_links)
+        field = corridors.fit(seen, 200.0)
+        found.append((np.sqrt(((field.level - truth) ** 2).mean()), np.sqrt((field.standard_error(seen, 200.0) ** 2).mean())))
+    (small, small_told), (large, large_told) = found
+    assert large > 1.5 * small and large_told > 1.5 * small_told
+    assert 0.6 < large / large_told < 1.6
+
+
+@pytest.mark.parametrize("unit", ["trip", "user_day", "user"])
+def test_the_custodian_is_told_before_the_charge_that_a_release_would_be_empty(unit, cars):
+    from murmurate.custody.looking import findings
+
+    poor, rich = counts(unit=unit, epsilon=0.001), counts(unit=unit, epsilon=50.0)
+    assert [one for one in findings(poor, cars) if "empty release" in one.words and one.remedy]
+    assert not findings(rich, cars)
 
 
 @pytest.mark.parametrize("unit", ["trip", "user_day", "user"])

@@ -1,4 +1,4 @@
-"""Integer noise: right scale and law, by OpenDP and by the repeatable twin."""
+"""Integer noise: exactly the right law, from secure and from seeded streams, and the law of OpenDP's samplers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy import stats
 from brackets import assert_bracketed, discrete_gaussian_law, discrete_laplace_law
 from murmurate.errors import ParameterError
 from murmurate.noise import gaussian_integers, laplace_integers, secure, seeded
-from murmurate.noise.discrete import SMOOTH_SCALE, discrete_gaussian
+from murmurate.noise.discrete import SMOOTH_SCALE, _accepted, _finished, _is_below, discrete_gaussian
 
 SAMPLERS = {
     "laplace": (laplace_integers, discrete_laplace_law()),
@@ -23,7 +23,7 @@ def zeros(n: int):
 
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize("scale", [0.6, 1.0, 12.34, 5000.0])
-def test_the_repeatable_twin_is_bracketed(name, scale):
+def test_seeded_noise_is_bracketed(name, scale):
     add, law = SAMPLERS[name]
     rng = seeded(1)
     assert_bracketed(lambda wanted: np.abs(add(zeros(40_000), scale=wanted, rng=rng)), law, scale)
@@ -31,14 +31,14 @@ def test_the_repeatable_twin_is_bracketed(name, scale):
 
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize("scale", [0.8, 12.34])
-def test_opendp_is_bracketed(name, scale):
+def test_secure_noise_is_bracketed(name, scale):
     add, law = SAMPLERS[name]
     rng = secure()
     assert_bracketed(lambda wanted: np.abs(add(zeros(6_000), scale=wanted, rng=rng)), law, scale)
 
 
 @pytest.mark.parametrize(
-    ("name", "rng", "n"), [(n, r, s) for n in SAMPLERS for r, s in ((seeded(2), 200_000), (secure(), 30_000))]
+    ("name", "rng", "n"), [(n, r, s) for n in SAMPLERS for r, s in ((seeded(2), 200_000), (secure(), 200_000))]
 )
 def test_each_value_has_its_probability(name, rng, n):
     scale = 2.7
@@ -49,6 +49,42 @@ def test_each_value_has_its_probability(name, rng, n):
     draws = SAMPLERS[name][0](zeros(n), scale=scale, rng=rng)
     for value, expected in zip(z, weight / total, strict=True):
         assert abs((draws == value).mean() - expected) < 6 * np.sqrt(expected / n) + 1 / n
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 21.3, 5000.7])
+@pytest.mark.parametrize("digits", [1, 3, 64])
+def test_proposals_are_kept_with_their_probability_however_many_digits_are_compared_at_once(scale, digits):
+    """With few digits most words agree with them, so that the exact comparison in Python decides."""
+    n, t, rng = 4_000 if digits < 64 else 40_000, int(scale) + 1, seeded(5)
+    for size in {0, 1, t, int(2.2 * scale) + 2}:
+        kept = _accepted(np.full(n, size), scale, rng, digits).mean()
+        expected = float(np.exp(-((size - scale * scale / t) ** 2) / (2 * scale * scale)))
+        assert abs(kept - expected) < 6 * np.sqrt(expected * (1 - expected) / n) + 2 / n
+
+
+def test_coins_whose_digits_agree_are_finished_with_the_rest_of_their_digits():
+    """Given that a uniform number begins with the digits 01 of 3/8 = .011, it lies below with probability a half."""
+    rng, n = seeded(6), 20_000
+    assert abs(np.mean([_is_below(3, 8, rng) for _ in range(n)]) - 3 / 8) < 6 / np.sqrt(4 * n)
+    assert not any(_is_below(0, 8, rng) for _ in range(100))
+    # below: goes on to the second turn, in which exp's series 1 - x + x^2/2 - ... remains; not below: kept at once
+    rest = (1 - np.exp(-3 / 8)) / (3 / 8)
+    expected = 1 / 2 + (1 - rest) / 2
+    assert abs(np.mean([_finished(1, 3, 8, 2, rng) for _ in range(n)]) - expected) < 6 / np.sqrt(4 * n)
+
+
+@pytest.mark.parametrize(("name", "make"), [("laplace", "make_laplace"), ("gaussian", "make_gaussian")])
+def test_draws_cannot_be_told_from_those_of_opendp(name, make):
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    metric = dp.l1_distance(T="i64") if name == "laplace" else dp.l2_distance(T="f64")
+    n, scale = 20_000, 3.7
+    its = np.asarray(getattr(dp.m, make)(dp.vector_domain(dp.atom_domain(T="i64")), metric, scale=scale)(zeros(n)))
+    ours = SAMPLERS[name][0](zeros(n), scale=scale, rng=secure())
+    edges = [-np.inf, *np.arange(-8, 9) + 0.5, np.inf]
+    table = np.stack([np.histogram(draws, edges)[0] for draws in (its, ours)])
+    assert stats.chi2_contingency(table).pvalue > 1e-9
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

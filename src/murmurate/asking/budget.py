@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import fsum, hypot, sqrt
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from murmurate.core.events import Event, Gaussian, Pure
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import ContractBroken
 from murmurate.noise import gaussian_integers, laplace_integers
-from murmurate.noise.ahead import NoiseAhead, Wanted
 from murmurate.noise.sparse import laplace_survivors
 
 if TYPE_CHECKING:
@@ -103,28 +102,10 @@ class Budget:
                 )
         return spent, levels
 
-    def noise_ahead(self, tables: tuple[Table, ...], rng: Randomness, *, threads: int = 1) -> NoiseAhead:
-        """Begin to draw the noise of tables whose sums are not known yet; nothing of it counts as drawn before `draw`.
-
-        Sparse tables and trees need their sums first. Seeded noise is drawn in order, so that tests repeat.
-        """
-        kind: Literal["laplace", "gaussian"] = "laplace" if self.norm == "l1" else "gaussian"
-        plain = [one for one in tables if not rng.seeded and not isinstance(one, TreeTable | SparseTable)]
-        return NoiseAhead({one.name: Wanted(kind, one.n_bins, self._step_scale(one)) for one in plain}, rng, threads)
-
-    def draw(
-        self,
-        table: Table,
-        exact: Integers | tuple[Integers, Integers],
-        rng: Randomness,
-        *,
-        threads: int = 1,
-        ahead: NoiseAhead | None = None,
-    ) -> Answer:
+    def draw(self, table: Table, exact: Integers | tuple[Integers, Integers], rng: Randomness) -> Answer:
         """Add noise to the exact fixed-point sums of a table, once.
 
-        `exact` holds every bin, or (bins, sums) of the bins that any unit has, as sparse tables need them. Secure noise is
-        drawn by this many `threads`, or was drawn `ahead`.
+        `exact` holds every bin, or (bins, sums) of the bins that any unit has, as sparse tables need them.
         """
         self._spent, self._levels = self._with((table,))  # counted before the draw: what fails in it is spent all the same
         if isinstance(table, TreeTable):
@@ -138,10 +119,8 @@ class Budget:
             raise ContractBroken(
                 "a table fits its bins", f"{table.name} has {table.n_bins:,} bins; {len(flat):,} were counted."
             )
-        noisy = ahead.add_to(table.name, flat) if ahead is not None else None
-        if noisy is None:
-            noise = laplace_integers if self.norm == "l1" else gaussian_integers
-            noisy = noise(flat, scale=self._step_scale(table), rng=rng, threads=threads)
+        noise = laplace_integers if self.norm == "l1" else gaussian_integers
+        noisy = noise(flat, scale=self._step_scale(table), rng=rng)
         return Answer(noisy / table.steps, self._deviation_of(table))
 
     def _step_scale(self, table: Table) -> float:

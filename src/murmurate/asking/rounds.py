@@ -22,8 +22,8 @@ from murmurate.core.guarantee import DP, Unit
 from murmurate.core.trips import Trips
 from murmurate.core.work import WorkFolder
 from murmurate.core.work_files import NO_COPY, WorkFiles
-from murmurate.engine import Engine, Serial, cores
-from murmurate.engine.shared import opened
+from murmurate.engine import Engine, Serial
+from murmurate.engine.shared import give_back_memory, opened
 from murmurate.errors import ContractBroken, GuaranteeRefused
 
 if TYPE_CHECKING:
@@ -124,7 +124,10 @@ class Asking:
                     self.on_answers(self.answers)
         finally:
             kept.close()
-        return self.mechanism.model(dict(self.answers), facts, self.rng)
+        give_back_memory()  # of counting; what a model is made with comes on top of what this process holds
+        model = self.mechanism.model(dict(self.answers), facts, self.rng)
+        give_back_memory()  # of fitting, before workers draw
+        return model
 
     def check_promise(self, budget: Budget) -> None:
         """Refuse a budget larger than what the ledger was charged for."""
@@ -134,12 +137,9 @@ class Asking:
             raise ContractBroken("the budget is the promise", f"{self.mechanism.name} would spend more than its guarantee.")
 
     def _answer(self, asked: Round, budget: Budget, kept: _Kept) -> None:
-        threads = min(self.engine.workers, cores())
-        others_count = self.engine.workers > 1  # this process waits for them, and can draw meanwhile
-        with budget.noise_ahead(asked.tables if others_count else (), self.rng, threads=threads) as ahead:
-            sums = self.exact(asked, budget.norm, kept)
-            for table in asked.tables:
-                self.answers[table.name] = budget.draw(table, sums[table.name], self.rng, threads=threads, ahead=ahead)
+        sums = self.exact(asked, budget.norm, kept)
+        for table in asked.tables:
+            self.answers[table.name] = budget.draw(table, sums[table.name], self.rng)
 
     def exact(self, asked: Round, norm: Norm, kept: _Kept | None = None) -> dict[str, Sums]:
         """Return the exact clipped sums of a round over all parts; for drawing and for the meter, never for a mechanism."""

@@ -153,8 +153,11 @@ def _make(
     use_processors(word)
     from murmurate.custody.releasing import prepare
     from murmurate.engine import engine
+    from murmurate.engine.shared import keep_freed_memory
 
     with working(f"releasing with {recipe.mechanism}"), engine(word) as running:
+        if running.workers == 1:  # all parts are read, counted and drawn here
+            keep_freed_memory()
         prepared = prepare(recipe, running)
         confirmed = None
         if recipe.ledger != "demo":

@@ -90,7 +90,7 @@ def release(
     folder = _folder(out)
     rng = rng or noise.secure()
     running = open_engine(engine or workers)
-    guarantee = _checked(mechanism, private, link)
+    guarantee = checked(mechanism, private, link)
     formats = check_formats(format, mechanism)
     facts = {"link": link, "ids": "kept" if keep_ids else "pseudonyms"}
     made = _made_with(private, declared)
@@ -173,7 +173,7 @@ def fit(
     folder = _folder(out)
     rng = rng or noise.secure()
     running = open_engine(engine or workers)
-    guarantee = _checked(mechanism, private, "none")
+    guarantee = checked(mechanism, private, "none")
     made = _made_with(private, declared)
     with (
         new_folder(folder) as temporary,
@@ -261,7 +261,7 @@ def rehearse(
     A `ledger` that is given notes that it happened. `rng` is seeded for tests and studies of public data only.
     """
     rng = rng or noise.secure()
-    guarantee = _checked(mechanism, private, "none")
+    guarantee = checked(mechanism, private, "none")
     if ledger is not None:
         ledger.log_rehearsal(_known(ledger, private), mechanism.name, public_parameters(mechanism))
     drawn = read_privately(mechanism, guarantee, private, rng, Serial())
@@ -269,13 +269,14 @@ def rehearse(
     return Rehearsal(payload, guarantee, mechanism.paired)
 
 
-def _checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
+def checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
     """Return the guarantee, after refusing whatever public facts rule out, before anything is spent."""
     link_word(link)
     is_measured(mechanism)  # building the budget refuses settings that cannot be used, such as a library that is missing
     guarantee = mechanism.guarantee()
     if isinstance(guarantee, DP) and not mechanism.local:
         _refuse_nobody(guarantee.unit, private)
+        _refuse_wide_delta(guarantee, private)
     needs = mechanism.needs | ({"time"} if guarantee.unit.name == "user_day" or link == "day" else set())
     missing = needs - private.carries()
     if missing:
@@ -310,6 +311,17 @@ def _refuse_nobody(unit: Unit, private: Private) -> None:
             "all trips belong to one identifier, so the unit user spans the whole file and nothing could be released of it. "
             "Nothing was charged.",
             "Check which column names people, or use unit user_day or trip.",
+        )
+
+
+def _refuse_wide_delta(guarantee: Guarantee, private: Private) -> None:
+    """Refuse a delta with which a mechanism might publish one of these people outright, declared or not how many they are."""
+    people = len(private.identity.uids)
+    if isinstance(guarantee, DP) and guarantee.delta * people >= 1:
+        raise InputError(
+            f"delta is {guarantee.delta:g}, which is not below 1 over the number of people in these data: such a promise would "
+            "allow one of them to be published outright. Nothing was charged.",
+            "Give a delta of at most 1 over ten times the number of people, such as --set delta=1e-6.",
         )
 
 

@@ -76,10 +76,11 @@ def findings(mechanism: Any, private: Private, engine: Engine | None = None) -> 
     if any(finding.fatal for finding in found):
         return found
     fewest = fewest_trips(mechanism, seen.trips / max(seen.units, 1))
-    if fewest is not None and seen.inside < fewest:
+    inside = round(seen.trips * seen.inside / seen.sampled) if seen.sampled else seen.inside  # on roads some points are seen
+    if fewest is not None and inside < fewest:
         found.append(
             Finding(
-                f"{seen.inside:,} trips lie in the box, and below about {fewest:,.0f} this mechanism releases nothing: the "
+                f"{inside:,} trips lie in the space, and below about {fewest:,.0f} this mechanism releases nothing: the "
                 "budget would be spent on an empty release",
                 f"Give more data{_or_finer(guarantee.unit.name)}.",
             )

@@ -116,6 +116,7 @@ def prepare(recipe: Recipe, running: engine.Engine) -> Prepared:
         private = open_in_parts(source, running, unit=unit, **opening)
     else:
         private = open_private(source, read=recipe.read, clean=recipe.clean, people=recipe.people)
+    door.checked(mechanism, private, "none")  # how released trips are linked is checked when they are released
     return Prepared(recipe, mechanism, seed, private, target, running)
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import pyarrow as pa
+
 from murmurate.core.work import WorkFolder
 from murmurate.core.work_files import WorkFiles
 from murmurate.engine.fold import fold
@@ -54,7 +56,7 @@ def opened(handle: Any) -> Any:
 
 
 def keep_freed_memory() -> None:
-    """Let this process, a worker, use freed memory again instead of giving it back; for work that makes the same arrays often.
+    """Let this process use freed memory again instead of giving it back; for work that makes the same arrays often.
 
     Nothing happens where the C library is not GNU's.
     """
@@ -65,8 +67,8 @@ def keep_freed_memory() -> None:
             set_option(_M_MMAP_THRESHOLD, HEAP_BYTES)
 
 
-def give_back_memory() -> None:
-    """Return freed memory of this process to the system where it holds more than `HELD_BYTES` of its own; for reading files.
+def give_back_memory(above: int = 0) -> None:
+    """Return freed memory of this process to the system where it holds more than so many bytes of its own.
 
     The C library keeps what lies between small things that are still used. Parts of a large file let that grow without end.
     """
@@ -74,7 +76,8 @@ def give_back_memory() -> None:
         return
     with suppress(OSError, AttributeError):
         resident, shared = Path("/proc/self/statm").read_text().split()[1:3]
-        if (int(resident) - int(shared)) * os.sysconf("SC_PAGESIZE") > HELD_BYTES:
+        if (int(resident) - int(shared)) * os.sysconf("SC_PAGESIZE") > above:
+            pa.default_memory_pool().release_unused()
             ctypes.CDLL(None).malloc_trim(0)
 
 

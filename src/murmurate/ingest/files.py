@@ -193,13 +193,17 @@ def _kind(path: Path) -> str | None:
 # -- bytes ---------------------------------------------------------------------------------------------------------
 
 
+def is_compressed(start: bytes) -> str | None:
+    """Return how a file that begins so is compressed; None where it is not."""
+    return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
+
+
 def chunks(path: Path, size: int, max_expansion: int) -> Iterator[bytes]:
     """Yield the bytes of a file, decompressed where they are gzip or zstd, `size` at a time."""
     import pyarrow as pa
 
     with path.open("rb") as raw:
-        magic = raw.read(4)
-        compression = next((name for start, name in _MAGIC.items() if magic.startswith(start)), None)
+        compression = is_compressed(raw.read(4))
         raw.seek(0)
         if compression is None:
             while chunk := raw.read(size):

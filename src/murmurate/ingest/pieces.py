@@ -1,4 +1,4 @@
-"""Read a large Parquet source in pieces on the workers of an engine: each reads its own row groups and writes its own part.
+"""Read a large source in pieces on the workers of an engine: each reads its own row groups, or lines, and writes its own part.
 
 This works for files that are in order: no fault anywhere, and each person's rows in one place. Anything else is left to
 `stream`, which reads the source from its start in one process and finds every fault.
@@ -18,13 +18,14 @@ import polars as pl
 from murmurate.core.space import Integers
 from murmurate.core.work_files import WorkFiles
 from murmurate.engine import Engine
-from murmurate.engine.shared import give_back_memory
+from murmurate.engine.shared import HELD_BYTES, give_back_memory
 from murmurate.errors import MurmurateError
 from murmurate.ingest.buckets import write_hashes, write_runs
+from murmurate.ingest.columns import ROW_NUMBER
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.faults import Faults
 from murmurate.ingest.files import SourceFile
-from murmurate.ingest.formats import parquet
+from murmurate.ingest.formats import parquet, text
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.packed import Blocks, Packed
 from murmurate.ingest.points import Batch, PointChecker
@@ -33,6 +34,10 @@ from murmurate.ingest.runs import Runs, settle, starts_of
 
 MAX_GROUP_POINTS = 4
 """Largest row group that is read at once, in parts: a file of larger ones is read in one process, batch by batch."""
+
+
+BYTES_A_ROW = 40
+"""Typical bytes of a row of text, for cutting files. Set by hand."""
 
 
 Whole = Literal["people", "trips"]
@@ -45,12 +50,13 @@ class OutOfOrder(Exception):
 
 @dataclass(frozen=True)
 class Piece:
-    """Some row groups of one file."""
+    """Some row groups of one file, or some bytes of text."""
 
     file: SourceFile
     file_number: int
-    groups: range
+    part: range
     first_row: int
+    """Number of its first row; of text, whose rows nobody has counted, 1."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +72,8 @@ class Written:
 class Settled:
     """What a worker found in a piece. The first and the last person may go on in the neighbouring pieces."""
 
-    found: dict[str, str]
-    text_names: dict[str, bool]
-    columns: list[str]
+    understood: Any
+    """How columns, names and times were understood, which must agree over the pieces."""
     head: Runs
     tail: Runs | None
     """None where the piece holds one person only."""
@@ -79,10 +84,15 @@ class Settled:
 
 def pieces_of(files: Sequence[SourceFile], options: ReadOptions, target: int) -> list[Piece]:
     """Cut files into pieces of about `target` rows; none where workers cannot share the reading."""
-    if options.layout is not None or options.strict or any(file.kind != "parquet" for file in files):
+    if options.layout is not None or options.strict or any(file.kind not in ("parquet", "text") for file in files):
         return []
     pieces = []
     for number, file in enumerate(files):
+        if file.kind == "text":
+            if ROW_NUMBER in options.columns.values() or not (found := text.spans(file, options, target * BYTES_A_ROW)):
+                return []
+            pieces += [Piece(file, number, span, 1) for span in found]
+            continue
         rows = parquet.group_rows(file)
         if max(rows, default=0) > MAX_GROUP_POINTS * target:
             return []
@@ -105,7 +115,7 @@ def settled_pieces(  # noqa: PLR0917
     for one in engine.map(partial(_settle_piece, options, files, whole), pieces):
         if one is None:
             raise OutOfOrder
-        if known is not None and (one.found, one.text_names, one.columns) != (known.found, known.text_names, known.columns):
+        if known is not None and one.understood != known.understood:
             raise OutOfOrder
         known = known or one
         add_counts(report, one.report)
@@ -163,8 +173,8 @@ class Read:
     """The rows of a piece, and how they were understood."""
 
     runs: Runs
-    found: dict[str, str]
-    text_names: dict[str, bool]
+    understood: Any
+    """How columns, names and times were understood, which must agree over the pieces."""
     report: ReadReport
 
 
@@ -174,12 +184,12 @@ def read_piece(options: ReadOptions, piece: Piece) -> Read | None:
     checker = PointChecker(options, faults, piece.file.name, piece.file_number)
     parts = []
     try:
-        for batch in parquet.batches(piece.file, options, faults, groups=piece.groups, first_row=piece.first_row):
+        for batch in _batches(piece, options, faults):
             report.rows += batch.frame.height
             if rows_as_points(batch, options, faults, report) is not batch:
                 return None  # rows of whole trips
             frame = checker.take(batch)
-            if frame is None or faults or not _plain_times(checker, batch):
+            if frame is None or faults:
                 return None
             if frame.height:
                 parts.append(Runs.of(frame))
@@ -189,12 +199,19 @@ def read_piece(options: ReadOptions, piece: Piece) -> Read | None:
         return None
     report.columns, report.columns_left_out = dict(checker.found), list(checker.left_out)
     report.ambiguous_times = checker.clock.ambiguous if checker.clock else 0
-    return Read(Runs.together(parts), checker.found, checker.text_names, report)
+    runs, form = Runs.together(parts), checker.clock.form if checker.clock else None
+    return Read(runs, (checker.found, checker.text_names, form, runs.points.columns), report)
+
+
+def _batches(piece: Piece, options: ReadOptions, faults: Faults) -> Iterator[Batch]:
+    if piece.file.kind == "text":
+        return text.rows_within(piece.file, options, piece.part)
+    return parquet.batches(piece.file, options, faults, groups=piece.part, first_row=piece.first_row)
 
 
 def _settle_piece(options: ReadOptions, files: WorkFiles, whole: Whole, piece: Piece) -> Settled | None:
     """Read, check and sort a piece in the process of a worker; None where anything in it is out of order."""
-    give_back_memory()  # of the piece before
+    give_back_memory(HELD_BYTES)  # of the piece before
     found = read_piece(options, piece)
     if found is None:
         return None
@@ -204,9 +221,7 @@ def _settle_piece(options: ReadOptions, files: WorkFiles, whole: Whole, piece: P
     if names.n_unique() < len(names):
         return None
     return Settled(
-        found.found,
-        found.text_names,
-        runs.points.columns,
+        found.understood,
         head=runs.slice(0, int(at[1])),
         tail=runs.slice(int(at[-2]), int(at[-1])) if len(names) > 1 else None,
         middle=written(runs.slice(int(at[1]), int(at[-2])), files, report, whole) if len(names) > 2 else None,
@@ -220,11 +235,6 @@ def group_starts(runs: Runs, whole: Whole) -> Integers:
     if whole == "trips":
         begins |= starts_of(runs.tid)
     return np.append(np.flatnonzero(begins), len(runs.uid))
-
-
-def _plain_times(checker: PointChecker, batch: Batch) -> bool:
-    """Return whether times need no guess of how they are written, which could differ from piece to piece."""
-    return "datetime" not in checker.found or isinstance(batch.frame[checker.found["datetime"]].dtype, pl.Datetime)
 
 
 def written(runs: Runs, files: WorkFiles, report: ReadReport, whole: Whole = "people") -> Written:

@@ -1,4 +1,4 @@
-"""Sort a Parquet source by person on the workers of an engine, through private files: for rows that stand in any order.
+"""Sort a source by person on the workers of an engine, through private files: for rows that stand in any order.
 
 Each worker reads its pieces, puts the rows of each person into a bucket by a hash of the name, and leaves one file a piece with
 its buckets one after another. A part is then the same bucket of all files. Beyond `FAN` parts there are two levels: pieces are
@@ -87,7 +87,7 @@ def _scatter_piece(options: ReadOptions, files: WorkFiles, n_parts: int, width: 
     runs = Runs(found.runs.uid, found.runs.tid, found.runs.lengths, found.runs.points.select(pl.exclude("^\0.*$")))
     bucket = buckets_of(runs.uid, n_parts) // width
     name = _scatter(files, runs, bucket, -(-n_parts // width))
-    return _Scattered(name, (found.found, found.text_names, runs.points.columns), found.report)
+    return _Scattered(name, found.understood, found.report)
 
 
 def _scatter_group(files: WorkFiles, n_parts: int, width: int, item: tuple[Any, int]) -> str:

@@ -54,6 +54,11 @@ class Clock:
     _unit: str | None = field(default=None, init=False)
     _order: str | None = field(default=None, init=False)
 
+    @property
+    def form(self) -> tuple[int | None, str | None, str | None]:
+        """How the times read so far were understood: offset of the first one, unit of counts, order of day and month."""
+        return self._offset, self._unit, self._order
+
     def instants(self, times: pl.Series, place: Place) -> pl.Series | None:
         """Return the column in UTC; None where there is a fault."""
         before = len(self.faults)

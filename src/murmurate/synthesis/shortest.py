@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from murmurate.core.space import Floats, Integers
 from murmurate.synthesis.moves import MoveWeights, Neighbourhood
-from murmurate.synthesis.paths import Shape, Tables, straight
+from murmurate.synthesis.paths import Shape, Weights, straight
 from murmurate.synthesis.sequences import CellTrips
 
 WINDOW_MARGIN_CELLS = 2
@@ -25,6 +25,8 @@ WINDOW_MARGIN_CELLS = 2
 
 Singles = NDArray[np.float32]
 """Array of 32-bit numbers."""
+Tables = tuple[Integers, Weights, Weights, Weights]
+"""Bins of relative destinations, and the weights towards, visits and steps."""
 Box = tuple[int, int, int, int]
 """Row and column of the first cell, rows, columns."""
 

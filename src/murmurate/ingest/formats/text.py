@@ -7,13 +7,14 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
 
 from murmurate.errors import Fault, InputError
 from murmurate.ingest.faults import Faults, Place, written_like
-from murmurate.ingest.files import SourceFile, chunks
+from murmurate.ingest.files import SourceFile, chunks, is_compressed
 from murmurate.ingest.formats import dialect
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.points import Batch
@@ -67,6 +68,42 @@ def rows(
         yield Batch(frame, Place(file.name, first_row, first_line))
         first_row += frame.height
         line += lines
+
+
+def spans(file: SourceFile, options: ReadOptions, size: int) -> list[range]:
+    """Cut a plain UTF-8 file into ranges of about `size` bytes that end where a line does; none where it is anything else."""
+    if options.encoding is not None and codecs.lookup(options.encoding).name not in ("utf-8", "ascii"):
+        return []
+    with file.path.open("rb") as raw:
+        start = raw.read(4)
+        if is_compressed(start) or any(start.startswith(bom) for bom in _BOMS):
+            return []
+        end = raw.seek(0, 2)
+        cuts = [0]
+        for guess in range(size, end, size):
+            raw.seek(max(guess, cuts[-1]))
+            raw.readline(CHUNK_BYTES)
+            cuts.append(raw.tell())
+    return [range(low, high) for low, high in zip(cuts, [*cuts[1:], end], strict=True) if high > low]
+
+
+def rows_within(file: SourceFile, options: ReadOptions, span: range) -> Iterator[Batch]:
+    """Yield the rows of one of the `spans` of a file; an InputError where quotes or a fault make it one of many pieces no more.
+
+    Rows are not numbered: whoever is told of a fault reads the file from its start.
+    """
+    with file.path.open("rb") as raw:
+        found = _header(b"".join(islice(raw, dialect.SAMPLE_LINES + 3)), file, options)
+        raw.seek(span.start)
+        for _ in range(0 if span.start else found.skip):
+            raw.readline(CHUNK_BYTES)
+        stream = iter(lambda: raw.read(max(0, min(CHUNK_BYTES, span.stop - raw.tell()))), b"")
+        for piece in _whole_lines(stream, file.name):
+            _check_text(piece, file.name, 1)
+            frame = None if b'"' in piece else _parse(piece, found.names, found.separator, Place(file.name), Faults())
+            if frame is None:
+                raise InputError([Fault("not a table that can be read in pieces", file=file.name)])
+            yield Batch(frame, Place(file.name))
 
 
 def _parse(piece: bytes, names: list[str], separator: str, place: Place, faults: Faults) -> pl.DataFrame | None:

@@ -36,6 +36,8 @@ CELL_MARGIN = 0.02
 """Distance that smoothed points keep from the edge of their coarse cell, in grid cells. Chosen by hand."""
 SMOOTHING_STRENGTHS = 6
 """Strengths of smoothing, from none to full, of which each trip takes the one that brings it nearest to its length."""
+SMOOTHING_ROUNDS = 4
+"""Times that the points of a trip are moved. Chosen by hand."""
 MAX_LENGTHENING = 1.8
 """Largest factor by which bends lengthen a path. Chosen by hand."""
 MAX_INNER_POINTS = 6
@@ -238,39 +240,45 @@ def smooth_points(  # noqa: PLR0917
 ) -> tuple[Floats, Floats]:
     """Move inner points towards the line between their neighbours, within their cells.
 
-    Of several strengths each trip takes the one that brings it nearest to its length, in grid cells.
+    Of several strengths each trip takes the one that brings it nearest to its length, in grid cells; the first is 0, which
+    leaves points where they are. All strengths are computed at once: `to` holds for each point y by strength, then x.
     """
     columns, block = shape
-    out_y, out_x = y.copy(), x.copy()
-    to_y, to_x = y.copy(), x.copy()
-    corner_y, corner_x = np.empty(len(y)), np.empty(len(x))
-    for at in range(len(cells)):
-        corner_y[at] = cells[at] // columns * block + CELL_MARGIN
-        corner_x[at] = cells[at] % columns * block + CELL_MARGIN
+    n = SMOOTHING_STRENGTHS
+    wide = block - 2 * CELL_MARGIN
+    longest = 0
     for trip in range(len(offsets) - 1):
-        low, high = offsets[trip], offsets[trip + 1]
-        if high - low < 3:
+        longest = max(longest, offsets[trip + 1] - offsets[trip])
+    to, have = np.empty(2 * n * longest), np.empty(n)
+    out_y, out_x = y.copy(), x.copy()
+    for trip in range(len(offsets) - 1):
+        first, size = offsets[trip], offsets[trip + 1] - offsets[trip]
+        if size < 3:
             continue
-        best = np.inf
-        for turn in range(SMOOTHING_STRENGTHS):
-            strength = turn / (SMOOTHING_STRENGTHS - 1)
-            for at in range(low, high):
-                to_y[at], to_x[at] = y[at], x[at]
-            for _ in range(4 if turn else 0):
-                for at in range(low + 1, high - 1):
-                    low_y, low_x = corner_y[at], corner_x[at]
-                    new_y = to_y[at] + strength * ((to_y[at - 1] + to_y[at + 1]) / 2 - to_y[at])
-                    new_x = to_x[at] + strength * ((to_x[at - 1] + to_x[at + 1]) / 2 - to_x[at])
-                    to_y[at] = min(max(new_y, low_y), low_y + block - 2 * CELL_MARGIN)
-                    to_x[at] = min(max(new_x, low_x), low_x + block - 2 * CELL_MARGIN)
-            have = 0.0
-            for at in range(low + 1, high):
-                have += np.hypot(to_y[at] - to_y[at - 1], to_x[at] - to_x[at - 1])
-            off = abs(have - length[trip])
-            if off < best:
-                best = off
-                for at in range(low, high):
-                    out_y[at], out_x[at] = to_y[at], to_x[at]
+        for at in range(size):
+            for k in range(n):
+                to[2 * n * at + k], to[2 * n * at + n + k] = y[first + at], x[first + at]
+        for _ in range(SMOOTHING_ROUNDS):
+            for at in range(1, size - 1):
+                row = cells[first + at] // columns
+                column = cells[first + at] - row * columns
+                for here, corner in ((2 * n * at, row), (2 * n * at + n, column)):
+                    low = corner * block + CELL_MARGIN
+                    for k in range(1, n):
+                        old = to[here + k]
+                        new = old + k / (n - 1) * ((to[here - 2 * n + k] + to[here + 2 * n + k]) / 2 - old)
+                        to[here + k] = min(max(new, low), low + wide)
+        for k in range(n):
+            have[k] = 0.0
+        for here in range(2 * n, 2 * n * size, 2 * n):
+            for k in range(here, here + n):
+                have[k - here] += np.sqrt((to[k] - to[k - 2 * n]) ** 2 + (to[k + n] - to[k - n]) ** 2)
+        best = 0
+        for k in range(1, n):
+            if abs(have[k] - length[trip]) < abs(have[best] - length[trip]):
+                best = k
+        for at in range(size):
+            out_y[first + at], out_x[first + at] = to[2 * n * at + best], to[2 * n * at + n + best]
     return out_y, out_x
 
 
@@ -350,7 +358,7 @@ def _lengthen_paths(  # noqa: PLR0917
         low, high = offsets[trip], offsets[trip + 1]
         have = 0.0
         for at in range(low + 1, high):
-            have += np.hypot(y[at] - y[at - 1], x[at] - x[at - 1])
+            have += np.sqrt((y[at] - y[at - 1]) ** 2 + (x[at] - x[at - 1]) ** 2)
         aside = 0.0
         if which[trip] and have > 0 and length[trip] > 1.03 * have:
             aside = np.sqrt(min(length[trip] / have, MAX_LENGTHENING) ** 2 - 1.0) / 2
@@ -362,9 +370,9 @@ def _lengthen_paths(  # noqa: PLR0917
                 for _ in range(2):  # the other side where the first one leaves the cells
                     bend_y = (y[at] + y[at + 1]) / 2 + side * (x[at + 1] - x[at])
                     bend_x = (x[at] + x[at + 1]) / 2 - side * (y[at + 1] - y[at])
-                    row, column = bend_y // block, bend_x // block
-                    if (row == y[at] // block and column == x[at] // block) or (
-                        row == y[at + 1] // block and column == x[at + 1] // block
+                    row, column = np.floor(bend_y / block), np.floor(bend_x / block)
+                    if (row == np.floor(y[at] / block) and column == np.floor(x[at] / block)) or (
+                        row == np.floor(y[at + 1] / block) and column == np.floor(x[at + 1] / block)
                     ):
                         new_y[place], new_x[place] = bend_y, bend_x
                         place += 1

@@ -35,6 +35,8 @@ PLACE_TRIES = 8
 """Points tried for the second end of a trip. Chosen by hand."""
 MAX_END_LOG_WEIGHT = 6.0
 """Largest absolute log-weight of a pair of ends in the pool. Chosen by hand."""
+HOURS_AT_ONCE = 20_000
+"""Pairs of ends whose hours are drawn at once, to bound memory: each needs a row of all hours."""
 LOG_DISTANCE_TOLERANCE = 0.2
 """Difference of the logarithms of drawn and wanted distance below which no further point is tried: half the width of a bin of
 distance."""
@@ -156,8 +158,14 @@ def _second_cells(  # noqa: PLR0917
                     total += attraction[i * columns + j] * near[bins[at], i - row + rows - 1, j - column + columns - 1]
                     cumulative[i * columns + j] = total
         total = cumulative[-1]
-        found = np.searchsorted(cumulative, draws[at] * total, side="right")
-        chosen[at] = first[at] if total <= 0.0 else min(found, rows * columns - 1)
+        low, high = 0, rows * columns - 1
+        while low < high:  # the first cell whose sum is above the draw
+            middle = (low + high) // 2
+            if cumulative[middle] <= draws[at] * total:
+                low = middle + 1
+            else:
+                high = middle
+        chosen[at] = first[at] if total <= 0.0 else low
     return chosen
 
 
@@ -323,8 +331,10 @@ def gravity_pool(  # noqa: PLR0917
         by_hour = [table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12) for table in hours]
         whole = np.maximum((hours[0] + hours[1]).sum(axis=0), 1e-9)
         at = zones.at(source, zones.by_hour), zones.at(destination, zones.by_hour)
-        given = by_hour[0][at[0]] * by_hour[1][at[1]] / (whole / whole.sum())
-        hour = draw_within(given + 1e-12, np.arange(size, dtype=np.int64), generator)
+        for low in range(0, size, HOURS_AT_ONCE):
+            first, last = (zone[low : low + HOURS_AT_ONCE] for zone in at)
+            given = by_hour[0][first] * by_hour[1][last] / (whole / whole.sum()) + 1e-12
+            hour[low : low + HOURS_AT_ONCE] = draw_within(given, np.arange(len(given), dtype=np.int64), generator)
     drawn = End(source, destination, hour)
     weight = _pool_weights(drawn, answers, frame, zones, norm, n)
     order = np.lexsort((outlines.diameter_m, hour, zones.at(destination, zones.pairs), zones.at(source, zones.pairs)))

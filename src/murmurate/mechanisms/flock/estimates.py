@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from murmurate.asking import STEPS, Answer
 from murmurate.core.space import Floats, Integers
@@ -152,16 +153,16 @@ def resample(log_weight: Floats, n: int, generator: np.random.Generator) -> Inte
     return np.minimum(np.searchsorted(cumulative, at, side="right"), len(cumulative) - 1)
 
 
-def _stack(tables: list[TripContributions], starts: Integers) -> tuple[Integers, Integers, Floats]:
-    """Concatenate the contributions to all tables, with bins numbered on."""
-    trip = np.concatenate([part.trip for part in tables])
-    bin_ = np.concatenate([part.bin + start for part, start in zip(tables, starts[:-1], strict=True)])
-    return trip, bin_, np.concatenate([part.weight for part in tables]) / STEPS
+def _stack(tables: list[TripContributions], starts: Integers) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+    """Concatenate the contributions to all tables, with bins numbered on; in 32 bits, as every round goes over all of them."""
+    trip = np.concatenate([part.trip for part in tables], dtype=np.int32, casting="same_kind")
+    bin_ = np.concatenate([(part.bin + start).astype(np.int32) for part, start in zip(tables, starts[:-1], strict=True)])
+    return trip, bin_, np.concatenate([part.weight / STEPS for part in tables])
 
 
 @njit(cache=True, nogil=True)
 def _newton(  # noqa: PLR0917
-    stacked: tuple[Integers, Integers, Floats],
+    stacked: tuple[NDArray[np.int32], NDArray[np.int32], Floats],
     wanted: Floats,
     variance: Floats,
     prior_variance: Floats,

@@ -182,7 +182,7 @@ class Plan:
     @cached_property
     def shares(self) -> dict[str, float]:
         """Return the share of the budget of each table."""
-        return shares(hours=self.hours, detail=self.detail, timed=self.timed)
+        return shares(hours=self.hours, detail=self.detail, timed=self.timed, norm=self.norm)
 
     @cached_property
     def detail(self) -> float:

@@ -178,18 +178,21 @@ def extents(y: Floats, x: Floats, offsets: Integers, directions: int) -> tuple[F
     n = len(offsets) - 1
     diameter, length = np.zeros(n), np.zeros(n)
     repeats = np.zeros(n, dtype=np.bool_)
-    for turn in range(directions):
-        angle = np.pi * turn / directions
-        along_x, along_y = np.cos(angle), np.sin(angle)
-        for trip in range(n):
-            low, high = np.inf, -np.inf
-            for at in range(offsets[trip], offsets[trip + 1]):
-                value = x[at] * along_x + y[at] * along_y
-                low, high = min(low, value), max(high, value)
-            diameter[trip] = max(diameter[trip], high - low)
+    along = np.empty(2 * directions)
+    for k in range(directions):
+        along[k], along[directions + k] = np.cos(np.pi * k / directions), np.sin(np.pi * k / directions)
+    reach = np.empty(2 * directions)  # least and greatest value in every direction: all directions at once
     for trip in range(n):
+        for k in range(directions):
+            reach[k], reach[directions + k] = np.inf, -np.inf
+        for at in range(offsets[trip], offsets[trip + 1]):
+            for k in range(directions):
+                value = x[at] * along[k] + y[at] * along[directions + k]
+                reach[k], reach[directions + k] = min(reach[k], value), max(reach[directions + k], value)
+        for k in range(directions):
+            diameter[trip] = max(diameter[trip], reach[directions + k] - reach[k])
         for at in range(offsets[trip] + 1, offsets[trip + 1]):
-            step = np.hypot(y[at] - y[at - 1], x[at] - x[at - 1])
+            step = np.sqrt((y[at] - y[at - 1]) ** 2 + (x[at] - x[at - 1]) ** 2)
             length[trip] += step
             repeats[trip] |= step == 0.0
     return diameter, length, repeats

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,9 +24,6 @@ from murmurate.mechanisms.road_counts.zones import HEADINGS, zones_of_links
 from murmurate.spaces.flows import LinkFlows
 from murmurate.spaces.road import RoadNetwork
 
-if TYPE_CHECKING:
-    from murmurate.noise import Randomness
-
 NORMAL_95 = 1.959964
 """Standard deviations on either side that hold 95 % of a normal distribution."""
 
@@ -36,17 +33,17 @@ U_TURN_WEIGHT = 0.02
 U_TURN_RAD = 0.9 * np.pi
 """Turns sharper than this count as turning back."""
 
-SIGMAS = 3.0
-"""A link is published only if its estimated count exceeds this multiple of the typical remaining standard error."""
+SIGMAS = 2.0
+"""A link is published only if its estimated count exceeds this multiple of its own remaining standard error. Noise alone lets
+no link pass: 0 of 322,000 links in 28 draws on three networks, because empty streets are shrunk to nearly nothing."""
 
-OWN_SIGMAS = 2.0
-"""A link is published only if its count also exceeds this multiple of its own remaining standard error."""
+CLIP_BIAS = 0.25
+"""Standard deviation of a link's count that comes from the clip, relative to the count and to the share that was cut: people
+who drive much are counted less, and drive elsewhere. Built-in city: .09 at .44, .04 at .09; taxis less."""
 
-MAX_EMPTY_SHARE = 0.025
-"""Largest expected share of empty links among those published, were all links empty; the threshold rises until it holds."""
-
-MIN_RELATIVE_CHANGE = 0.3
-"""Least relative standard deviation of a link's hours around those of its zone that intervals allow for."""
+MIN_RELATIVE_CHANGE = 0.45
+"""Least relative standard deviation of a link's hours around those of its zone that intervals allow for. At .3 they held 87 %
+of the built-in city's hours, at .45 92 %."""
 
 
 def traffic_of(answers: Answers, network: RoadNetwork) -> Totals:
@@ -54,17 +51,14 @@ def traffic_of(answers: Answers, network: RoadNetwork) -> Totals:
     return estimate_totals(answers["links"], answers.get("blocks"), network)
 
 
-def assemble(
-    answers: Answers, network: RoadNetwork, *, n_zones: int, threshold_sigmas: float | None, rng: Randomness
-) -> LinkFlows:
+def assemble(answers: Answers, network: RoadNetwork, *, n_zones: int, threshold_sigmas: float | None) -> LinkFlows:
     """Make the release from noisy answers alone.
 
-    A link is published if its estimated count exceeds `threshold_sigmas` times the typical remaining standard error.
+    A link is published if its estimated count exceeds `threshold_sigmas` times its own remaining standard error.
     """
     totals = traffic_of(answers, network)
-    remaining = totals.field.standard_error(rng.generator())
-    error = typical_error(totals, remaining)
-    threshold = threshold_sigmas * error if threshold_sigmas else _few_empty(totals.count, SIGMAS * error, error)
+    sigmas = threshold_sigmas or SIGMAS
+    error = typical_error(totals)
     zone = zones_of_links(network, totals.count, n_zones)
     group = zone * HEADINGS + network.heading
     hours = answers["hours"].noisy.reshape(-1, 24)
@@ -80,10 +74,10 @@ def assemble(
         answers["size"].deviation / max(size, 1.0),
         day.deviation / max(float(day.noisy.sum()) / 24, 1.0),
     )
-    change = float(np.hypot(max(relative, MIN_RELATIVE_CHANGE), min(common, 1.0)))
-    own = min(OWN_SIGMAS, threshold_sigmas or SIGMAS) * remaining
-    published = np.flatnonzero((totals.count >= threshold) & (totals.count >= own))
-    rows = _rows(share[:, published], totals.count[published], remaining[published], rescale=rescale, change=change)
+    cut = CLIP_BIAS * (1 - 1 / rescale)
+    change = float(np.sqrt(max(relative, MIN_RELATIVE_CHANGE) ** 2 + min(common, 1.0) ** 2 + cut**2))
+    published = np.flatnonzero((totals.count >= sigmas * totals.error) & (totals.count > 0))
+    rows = _rows(share[:, published], totals.count[published], totals.error[published], rescale=rescale, change=change)
     rows = {"hour": np.repeat(np.arange(24), len(published)), "link": np.tile(published, 24), **rows}
     if "speeds" in answers:
         rows |= _speeds(answers, totals, network, published)
@@ -93,7 +87,7 @@ def assemble(
     if "od" in answers:
         further["od"] = _od(answers["od"], n_zones)
     about = {
-        "threshold_trips": threshold * rescale,
+        "threshold_trips": sigmas * error * rescale,
         "rescaled_by": rescale,
         "link_error_trips": error * rescale,
         "block_change": relative,
@@ -102,24 +96,10 @@ def assemble(
     return LinkFlows(network=network, table=pl.DataFrame(rows), tables=further, about=about)
 
 
-def _few_empty(count: Floats, threshold: float, error: float) -> float:
-    """Raise the threshold until empty links make up at most `MAX_EMPTY_SHARE` of what passes it, were all links empty.
-
-    Where hardly anything is above the noise, three standard deviations of it are passed by chance more often than by traffic.
-    """
-    from scipy.special import ndtr
-
-    while True:
-        passing = int((count >= threshold).sum())
-        if len(count) * float(ndtr(-threshold / error)) <= MAX_EMPTY_SHARE * passing or not passing:
-            return threshold
-        threshold += 0.1 * error
-
-
-def typical_error(totals: Totals, remaining: Floats) -> float:
-    """Return the 95th percentile of the remaining standard error over the emptier half of links, at most that of the noise."""
-    emptier = remaining[totals.count <= np.median(totals.count)]
-    return min(float(np.quantile(emptier, 0.95)), totals.deviation)
+def typical_error(totals: Totals) -> float:
+    """Return the median remaining standard error over the busier half of links, at most that of the noise."""
+    busier = totals.error[totals.count >= np.median(totals.count)]
+    return min(float(np.median(busier)), totals.deviation)
 
 
 def _rows(share: Floats, count: Floats, remaining: Floats, *, rescale: float, change: float) -> dict[str, Any]:

@@ -35,7 +35,9 @@ class Totals:
 
     count: Floats
     field: Field
-    """What the counts were estimated by; draws from it give their remaining standard error."""
+    """What the counts were estimated by."""
+    error: Floats
+    """Remaining standard error of each count."""
     deviation: float
     """Standard deviation of the noise in the counts that were smoothed."""
     measured: float
@@ -58,8 +60,9 @@ def estimate_totals(links: Answer, blocks: Answer | None, network: RoadNetwork) 
         both = (links.noisy / links.deviation**2 + of_links * ratio / second**2) / precision
         combined = float(1 / np.sqrt(precision))
     rough = corridors.fit(both, combined).level
-    field = corridors.fit(both, combined, usual=usual_counts(network, both, rough, deviation=combined))
-    return Totals(field.level, field, combined, float(both.sum()), ratio)
+    usual = usual_counts(network, both, rough, deviation=combined)
+    field = corridors.fit(both, combined, usual=usual)
+    return Totals(field.level, field, field.standard_error(both, combined), combined, float(both.sum()), ratio)
 
 
 def estimate_profiles(hours: Floats, deviation: float, day: Answer) -> Floats:

@@ -12,7 +12,6 @@ import numpy as np
 
 from murmurate.asking import Budget, Facts, Round, Table
 from murmurate.asking.table import Answers
-from murmurate.asking.units import SHARE as UNITS_SHARE
 from murmurate.asking.units import TripsPerUnit, units_table
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import delta_for, one_of, positive, share, whole
@@ -26,6 +25,7 @@ from murmurate.mechanisms.road_counts.settings import (
     N_CLASSES,
     N_ZONES,
     TYPICAL_LINKS,
+    UNITS_SHARE,
     Bounds,
     bounds_of,
     shares_of,
@@ -105,8 +105,8 @@ class RoadCounts:
     zones: int | None = None
     """Zones that have their own hourly profiles, one by heading; a power of two, made from noisy counts; 16, 4 or 1 by unit."""
     threshold_sigmas: float | None = None
-    """Links whose estimated count is below this multiple of the remaining standard error are not published; below 2 many
-    published roads are empty. Without it 3, and more where chance would pass that too often."""
+    """Links whose estimated count is below this multiple of their own remaining standard error are not published; below 1 many
+    published roads are empty. Without it 2."""
     speeds: bool | None = None
     """Whether speeds are released. Without it they are, unless the unit is a person: there the counts need the budget."""
     turns: bool | None = None
@@ -154,7 +154,19 @@ class RoadCounts:
     @property
     def _least_trips(self) -> float:
         """Return the trips from which on main roads are published, as far as public parameters tell."""
-        return LEAST_MEAN_SDS * self._link_deviation * self.space.n_links / LINKS_PER_TRIP
+        return self._trips_for(self._link_deviation)
+
+    def _trips_for(self, deviation: float) -> float:
+        """Return the trips from which on main roads are published, if links have noise of this deviation."""
+        return LEAST_MEAN_SDS * deviation * self.space.n_links / LINKS_PER_TRIP
+
+    def fewest_trips(self, trips_per_unit: float) -> float:
+        """Return below about how many trips no link is published, where a unit has so many trips on average."""
+        if not self._measures_units:
+            return self._least_trips / 2
+        links = max(round(LINKS_PER_TRIP * trips_per_unit), 1)
+        bounds = bounds_of(self.unit, self.noise, self.clip, self.max_links, (links, 2 * links))
+        return self._trips_for(self.budget().deviation(self._shares["links"], bounds.clip)) / 2
 
     # -- the promise -----------------------------------------------------------------------------------------------
 
@@ -166,7 +178,7 @@ class RoadCounts:
     def _shares(self) -> Mapping[str, float]:
         """Return the share of the budget of every table that is made."""
         extras = [*(("speeds", "paces") if self._made(self.speeds) else ()), *(("turns",) if self._made(self.turns) else ())]
-        left = 1 - UNITS_SHARE if self._measures_units else 1.0
+        left = 1 - UNITS_SHARE[self.unit] if self._measures_units else 1.0
         return shares_of(self.unit, (*extras, *(("od",) if self.od else ())), total=left)
 
     @property
@@ -232,7 +244,6 @@ class RoadCounts:
             if self.protect_links
             else "The ends of trips were not cut back; the noise alone hides them."
         )
-        more = "" if self.threshold_sigmas else ", and more where chance would pass that too often"
         sentences = [
             f"The links that {Unit(name=self.unit).words()} drove count for at most {about}{bounds.clip:.3g} together "
             f"({norm}); more is scaled down.{clipped}",
@@ -240,8 +251,8 @@ class RoadCounts:
             f"Noise with a standard deviation of {about}{deviation:,.4g} trips was added to the count of every link of the "
             "public network, driven or not; zones by heading and hour and the other tables have noise of their own.",
             f"Links whose estimated count is below {self.threshold_sigmas or SIGMAS:g} times the standard error that remains "
-            f"after smoothing were left out{more}. Without smoothing these would be {self.threshold:,.4g} trips before "
-            "rescaling; network.json holds the threshold. A link that is missing need not be empty.",
+            f"of it after smoothing were left out. Without smoothing these would be {self.threshold:,.4g} trips before "
+            "rescaling; network.json holds what is usual for busy links. A link that is missing need not be empty.",
             "Counts were smoothed along streets, at junctions and towards what roads of their class carry nearby, made "
             "non-negative and made to add up over hours; this uses noisy tables alone.",
             f"Counts were rescaled by a noisy total of links driven, at most {about}{bounds.links:,} of each unit, so that "
@@ -276,7 +287,9 @@ class RoadCounts:
         """
         if self._measures_units and "units" not in answers:
             prepare(self.space)
-            return Round(tables=(units_table(),), prepare=self._prepare, contribute=count_unit_sizes, keep="drives")
+            return Round(
+                tables=(units_table(UNITS_SHARE[self.unit]),), prepare=self._prepare, contribute=count_unit_sizes, keep="drives"
+            )
         if "links" not in answers:
             prepare(self.space)  # public; once here, so that processes find the routes on disk
             return self._links_round(answers)
@@ -284,7 +297,7 @@ class RoadCounts:
 
     def model(self, answers: Answers, facts: Facts, rng: Randomness) -> LinkFlows:
         """Estimate the network from noisy answers; nothing private is read."""
-        return assemble(answers, self.space, n_zones=self._n_zones, threshold_sigmas=self.threshold_sigmas, rng=rng)
+        return assemble(answers, self.space, n_zones=self._n_zones, threshold_sigmas=self.threshold_sigmas)
 
     @property
     def _n_zones(self) -> int:
