@@ -62,7 +62,8 @@ class Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._stream.read(len(buffer))
+        with damaged(self._file, "a compressed file"):
+            data = self._stream.read(len(buffer))
         self._left -= len(data)
         if self._left < 0:
             raise InputError(
