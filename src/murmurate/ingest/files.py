@@ -143,7 +143,7 @@ def _in_folder(
         counts = ", ".join(f"{sum(file.kind == kind for file in files)} {kind}" for kind in kinds)
         faults.add(
             f"a mixture of formats ({counts})",
-            file=root and root.name,
+            file=root.name if root else None,
             remedy="Name one format with a pattern such as 'folder/*.csv'.",
         )
         return [], passed
