@@ -17,21 +17,21 @@ from typing import Any
 from murmurate import noise
 from murmurate.asking.rounds import is_measured
 from murmurate.asking.samples import Samples
-from murmurate.core.guarantee import DP, FINER, Guarantee, NoGuarantee, Unit
+from murmurate.core.guarantee import Guarantee
 from murmurate.core.ledger import Ledger
 from murmurate.core.mechanism import Learner, Mechanism, Payload
 from murmurate.core.parameters import public_parameters, whole
-from murmurate.core.pseudonyms import Link, link_word, write_trips
+from murmurate.core.pseudonyms import Link, write_trips
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
 from murmurate.custody.charging import charged
 from murmurate.custody.internal import Internal, PairingFile
+from murmurate.custody.promises import checked
 from murmurate.custody.reading import Private, fitted_whole, measured_model, read_privately, together
 from murmurate.engine import Engine, Serial
 from murmurate.engine import engine as open_engine
 from murmurate.errors import InputError, LedgerError, ParameterError, UnknownPopulation
 from murmurate.exports import check_formats, write_beside
-from murmurate.ingest.columns import NAMES, ROW_NUMBER, plain
 from murmurate.releases.folder import DATA, Release, check_free, new_folder, open_release, seal
 from murmurate.releases.manifest import FILE, Manifest, hash_file
 from murmurate.releases.model import MODEL
@@ -267,62 +267,6 @@ def rehearse(
     drawn = read_privately(mechanism, guarantee, private, rng, Serial())
     payload = drawn if isinstance(drawn, Trips | Payload) else together(list(drawn))
     return Rehearsal(payload, guarantee, mechanism.paired)
-
-
-def checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
-    """Return the guarantee, after refusing whatever public facts rule out, before anything is spent."""
-    link_word(link)
-    is_measured(mechanism)  # building the budget refuses settings that cannot be used, such as a library that is missing
-    guarantee = mechanism.guarantee()
-    if isinstance(guarantee, DP) and not mechanism.local:
-        _refuse_nobody(guarantee.unit, private)
-        _refuse_wide_delta(guarantee, private)
-    needs = mechanism.needs | ({"time"} if guarantee.unit.name == "user_day" or link == "day" else set())
-    missing = needs - private.carries()
-    if missing:
-        raise InputError(
-            f"{mechanism.name} with these settings needs {', '.join(sorted(needs))}; these trips carry no "
-            f"{', '.join(sorted(missing))}."
-        )
-    wanted = {"none": "point", "day": "user_day", "user": "user"}[link]
-    if mechanism.paired and not isinstance(guarantee, NoGuarantee) and wanted not in FINER[guarantee.unit.name]:
-        raise ParameterError(
-            f"link={link!r} lets anyone join the trips of one {link}, so the promise must cover them together: set unit="
-            f"{wanted!r} with max_trips and max_points (the cost adds up over them), or use link='none'."
-        )
-    return guarantee
-
-
-def _refuse_nobody(unit: Unit, private: Private) -> None:
-    """Refuse a promise to persons or their days where identifiers do not name persons, or name a single one."""
-    if unit.name not in ("user", "user_day"):
-        return
-    columns = private.identity.made_with.get("read", {}).get("columns") or {}
-    uid = columns.get("uid")
-    trips = {plain(name) for names in NAMES["tid"] for name in names} | {plain(columns.get("tid") or ROW_NUMBER)}
-    if uid is not None and plain(uid) in trips | {plain(ROW_NUMBER)}:
-        raise InputError(
-            f"these data name no people: uid was read from {uid!r}, a column of trips, so a promise for the unit {unit.name} "
-            "would hold for single trips only. Nothing was charged.",
-            "Give the column that names people, or promise what the data allow: unit=trip.",
-        )
-    if unit.name == "user" and len(private.identity.uids) == 1:
-        raise InputError(
-            "all trips belong to one identifier, so the unit user spans the whole file and nothing could be released of it. "
-            "Nothing was charged.",
-            "Check which column names people, or use unit user_day or trip.",
-        )
-
-
-def _refuse_wide_delta(guarantee: Guarantee, private: Private) -> None:
-    """Refuse a delta with which a mechanism might publish one of these people outright, declared or not how many they are."""
-    people = len(private.identity.uids)
-    if isinstance(guarantee, DP) and guarantee.delta * people >= 1:
-        raise InputError(
-            f"delta is {guarantee.delta:g}, which is not below 1 over the number of people in these data: such a promise would "
-            "allow one of them to be published outright. Nothing was charged.",
-            "Give a delta of at most 1 over ten times the number of people, such as --set delta=1e-6.",
-        )
 
 
 def _made_with(private: Private, declared: Sequence[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from murmurate.core.ledger import Ledger
 from murmurate.core.ledger.store import work_folder
 from murmurate.core.pseudonyms import link_word
 from murmurate.core.work_files import NO_COPY
-from murmurate.custody import door
+from murmurate.custody import door, promises
 from murmurate.custody.limits import Ask, population_for
 from murmurate.custody.looking import Finding, findings, refuse_fatal, weakness
 from murmurate.custody.recipes import Recipe, build_mechanism
@@ -116,7 +116,7 @@ def prepare(recipe: Recipe, running: engine.Engine) -> Prepared:
         private = open_in_parts(source, running, unit=unit, **opening)
     else:
         private = open_private(source, read=recipe.read, clean=recipe.clean, people=recipe.people)
-    door.checked(mechanism, private, "none")  # how released trips are linked is checked when they are released
+    promises.checked(mechanism, private, "none")  # how released trips are linked is checked when they are released
     return Prepared(recipe, mechanism, seed, private, target, running)
 
 
