@@ -98,7 +98,7 @@ def measure(source: Path, engine: str, folder: Path, n_out: int | None = None) -
     """Return CPU seconds, wall seconds, peak MB of all processes and of the one that runs the release, and GB moved."""
     words = [
         sys.executable, "-m", "murmurate", "release", "flock", "--in", source, "--out", folder / "out", "--space", SPACE,
-        "--set", "epsilon=1", "--set", "delta=1e-6", "--ledger", folder / "ledger.sqlite", "--engine", engine,
+        "--set", "epsilon=1", "--set", "delta=1e-7", "--ledger", folder / "ledger.sqlite", "--engine", engine,
         *(["--set", f"n_out={n_out}"] if n_out else []),
     ]  # fmt: skip
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -38,6 +38,7 @@ SMALLER = {
     "n_out=5000": "n_out=300",
     "epsilon=0.25 --set unit=user --set max_trips=20": "epsilon=9 --set unit=user --set max_trips=8",
     "dp:user:3": "dp:user:20",
+    "epsilon=1 --set unit=user_day": "epsilon=5 --set unit=user_day",
     "people=200, days=14": "people=20, days=2",
     "studies/tony900.toml": "tiny.toml",
     'read_roads("city.osm.pbf"': 'read_roads("roads.geojson"',

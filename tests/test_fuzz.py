@@ -145,6 +145,7 @@ def test_a_model_that_holds_what_it_should_is_not_refused(cases, tmp_path):
         (lambda m: m.update({"release_id": "../../x"}), "letters and digits"),
         (lambda m: m.update({"time_zone": "x" * 300}), "schema"),
         (lambda m: m["guarantee"].update({"radius_m": "wide"}), "radius_m"),
+        (lambda m: m["guarantee"].update({"assumptions": ["it rains", 7]}), "schema"),
     ],
 )
 def test_a_hostile_manifest_names_no_file_outside_its_folder(cases, tmp_path, change, words):
@@ -155,6 +156,32 @@ def test_a_hostile_manifest_names_no_file_outside_its_folder(cases, tmp_path, ch
     (copy / "manifest.json").write_text(json.dumps(values))
     with pytest.raises(VerifyError, match=words):
         open_release(copy, read_space=True)
+
+
+def test_a_network_release_with_places_that_are_no_numbers_is_refused_without_a_warning(cases, tmp_path):
+    import sqlite3
+
+    copy = tmp_path / "copy"
+    shutil.copytree(cases["release links"].seed, copy)
+    file = next(copy.glob("*.gpkg"))
+    with sqlite3.connect(file) as database:
+        link, shape = database.execute("SELECT link, geom FROM links LIMIT 1").fetchone()
+        signalling = bytes.fromhex("010000000000f07f")  # a number that is none, in its other form
+        database.execute("UPDATE links SET geom = ? WHERE link = ?", (shape[:-8] + signalling, link))
+    database.close()
+    reseal(copy)
+    with pytest.raises(MurmurateError), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        open_release(copy, read_space=True)
+
+
+def test_a_foreign_table_whose_compression_is_cut_is_refused(tmp_path):
+    from murmurate.judging.foreign import read_foreign
+
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"\x1f\x8b\x08\x04" + bytes(6) + b"\xff\xff cut off in its header")
+    with pytest.raises(InputError, match="a compressed file"):
+        read_foreign(file)
 
 
 def test_a_release_with_a_link_to_another_file_does_not_verify(cases, tmp_path):

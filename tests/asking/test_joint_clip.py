@@ -297,6 +297,35 @@ def test_other_mechanisms_keep_their_promise_to_people(name, canary, unit, city)
     assert 0.9 < fsum(spent_share(mechanism, *both, noise.seeded(7)).values()) <= 1
 
 
+def sly_canaries(grid: Grid, others: list[int]) -> dict[str, pl.DataFrame]:
+    """Days of one person where clocks change by half an hour; each would cost more under a careless rule."""
+    middle = (grid.south + grid.north) / 2, (grid.west + grid.east) / 2
+    other = middle[0] + 0.02, middle[1] + 0.02
+    noon, change = datetime(2024, 1, 9, 0, tzinfo=UTC), datetime(2024, 4, 6, 13, 40, tzinfo=UTC)
+    same = straight([middle] * 40, at=noon)
+    names = dict(zip(same["tid"].unique(maintain_order=True).to_list(), others, strict=False))
+    return {
+        "two bins by turns": straight([middle, other] * 30, at=noon, minutes=7),
+        "no length": straight([middle] * 40, at=noon).with_columns(lng=pl.lit(middle[1])),
+        "names of other people's trips": same.with_columns(pl.col("tid").replace(names)),
+        "clocks change": straight([middle, other] * 30, at=change, minutes=2),
+        "all but one outside": straight([(grid.south - 1, grid.west - 1)] * 40 + [middle], at=noon),
+    }
+
+
+@pytest.mark.parametrize("name", ["flock", "dp_loc", "road_counts", "od_counts"])
+def test_sly_days_keep_the_promise_in_other_time_zones(name, city):
+    spaces = city.spaces()
+    mechanism = replace(mechanisms.example(name, spaces), unit="user_day", epsilon=60.0, delta=1e-6)
+    table, used = table_of(city.trips), {}
+    for canary, rows in sly_canaries(spaces["grid"], table["tid"].unique().sort().to_list()).items():
+        more = pl.concat([table, rows.with_columns(pl.col("datetime").cast(table.schema["datetime"]))])
+        both = [Trips(one, time_zone="Australia/Lord_Howe") for one in (more, table)]
+        used[canary] = fsum(spent_share(mechanism, *both, noise.seeded(7)).values())
+    assert max(used.values()) <= 1, used
+    assert max(used.values()) > 0.8, used
+
+
 def test_a_trip_that_enters_the_box_after_midnight_stays_with_its_day(city):
     """It counts with the unit of the day it began on, so a person's two days are two units of a trip each."""
     grid = city.spaces()["grid"]

@@ -35,6 +35,17 @@ def one(scores, name):
     return next(score for score in scores if score.name == name)
 
 
+def test_trips_at_one_point_are_linked_no_more_often_than_by_chance():
+    """A release of cells: nearest in the order of a search tree, the same five trips met for everybody, or for nobody."""
+    table = OTHERS.table.with_columns(lat=pl.lit(60.1), lng=pl.when(pl.col("tid") % 2 == 0).then(24.1).otherwise(24.2))
+    last = table.with_columns(pl.lit(60.05).alias("lat")).group_by("uid", "tid", maintain_order=True).last()
+    first = table.group_by("uid", "tid", maintain_order=True).first()
+    cells = Trips(pl.concat([first, last.select(first.columns)]).sort("tid", "datetime"))
+    found = [one(linkability(cells, ORIGINAL, seed=seed), "linkability.success").value for seed in range(8)]
+    assert 0 < np.mean(found) < 0.2
+    assert max(found) < 0.5
+
+
 def test_copies_are_found_and_others_are_not():
     found = one(copying(ORIGINAL, ORIGINAL), "copying.copies")
     assert found.value == 1

@@ -76,3 +76,22 @@ def test_the_recipe_holds_reading_cleaning_and_what_was_declared():
     assert values["clean"] == {"split_gap_s": 300.0}
     assert values["declared"] == ["The box is the extent, rounded."]
     assert advice.to_json()["recipe"] == advice.recipe
+
+
+@pytest.mark.parametrize("protect", ["trip", "user_day", "user"])
+def test_more_units_and_a_smaller_box_advise_cells_that_are_not_larger(protect):
+    """From a few hundred trips to ten million; the declared numbers, the area and epsilon decide."""
+    town, region = (60.1, 24.8, 60.3, 25.2), (60.0, 24.0, 61.0, 26.0)
+    sizes = [(300, 50), (3_000, 300), (30_000, 3_000), (300_000, 30_000), (10_000_000, 1_000_000)]
+    cells = {
+        box: [advise(protect=protect, box=box, people=people, trips=n, days=7).cell_m for n, people in sizes]
+        for box in (town, region)
+    }
+    for found in cells.values():
+        assert found == sorted(found, reverse=True), "more trips never ask for larger cells"
+        assert 250 <= found[-1] < found[0] <= 10_000
+    assert all(small <= large for small, large in zip(cells[town], cells[region], strict=True))
+    poor, rich = (
+        advise(protect=protect, box=town, trips=3_000, people=300, days=7, total_epsilon=e).cell_m for e in (0.2, 8.0)
+    )
+    assert rich < poor

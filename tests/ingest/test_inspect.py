@@ -47,7 +47,7 @@ def test_what_is_wrong(tmp_path):
     seen = inspect(path)
     assert not seen.readable
     assert "row 4" in seen.words()
-    assert seen.to_json()["faults"] == [str(path) + ", row 4, column lat: latitude beyond 90 degrees (file line 5)"]
+    assert seen.to_json()["faults"] == [path.name + ", row 4, column lat: latitude beyond 90 degrees (file line 5)"]
     assert "unknown kind" in inspect(__file__).words()
     with pytest.raises(ParameterError):
         inspect(path, layout="no such")

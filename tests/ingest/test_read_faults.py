@@ -39,7 +39,7 @@ def test_all_faults_at_once_with_rows_and_lines(tmp_path):
     )
     error = faults_of(path)
     assert {(fault.column, fault.row) for fault in error.faults} == {("uid", 1), ("datetime", 2), ("lat", 3), ("lng", 4)}
-    assert all(fault.file == str(path) for fault in error.faults)
+    assert all(fault.file == path.name for fault in error.faults)
     assert "file line 3" in str(error)
     assert "written like 'aaaaa'" in str(error)
     assert "north" not in str(error)
@@ -146,7 +146,7 @@ def test_compressed_and_truncated(tmp_path, name):
     assert read(write(tmp_path, packed, name)).n_points == 2000
     error = faults_of(write(tmp_path, packed[: len(packed) // 2], name))
     assert "damaged or truncated" in str(error)
-    assert str(tmp_path / name) in str(error)
+    assert name in str(error)
 
 
 def test_truncated_parquet(tmp_path):
@@ -154,7 +154,7 @@ def test_truncated_parquet(tmp_path):
     pl.read_csv(GOOD.encode()).write_parquet(path)
     content = path.read_bytes()
     for cut in (4, len(content) // 2, len(content) - 1):
-        assert str(path) in str(faults_of(write(tmp_path, content[:cut], "traces.parquet")))
+        assert "traces.parquet" in str(faults_of(write(tmp_path, content[:cut], "traces.parquet")))
 
 
 def test_a_decompression_bomb_is_refused(tmp_path, monkeypatch):
@@ -218,7 +218,7 @@ def test_faults_of_several_files_come_together(tmp_path):
     assert "0 bytes" in str(faults_of(tmp_path))
     (tmp_path / "c.csv").write_text("uid,tid,lat,lng\na,1,1,1\n")
     error = faults_of(tmp_path)
-    assert [os.path.basename(fault.file) for fault in error.faults] == ["b.csv", "c.csv"]
+    assert [fault.file for fault in error.faults] == ["file 2 in the order of names", "file 3 in the order of names"]
     assert "no datetime" in str(error)
 
 

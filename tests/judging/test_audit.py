@@ -58,7 +58,7 @@ def test_groups_that_lack_people_are_counted():
 
 
 def test_the_noise_of_releases_is_what_is_audited(monkeypatch):
-    """Meter and planted faults take seeded noise; the sampler test and the black box must not."""
+    """The sampler test and the black box see noise that is halved inside the samplers that releases use."""
     from murmurate.noise import discrete
 
     drawn, accepted = discrete._laplace_numbers, discrete._accepted

@@ -146,7 +146,7 @@ def audited(*, clip_used: float, clip_noised: float, n: int = 60_000) -> float:
 
 def test_the_audit_stays_below_the_claim_and_catches_broken_twins():
     claim = compose([Gaussian(noise_multiplier=Budget(epsilon=2.0, delta=DELTA).scale(0.5))], delta=DELTA)
-    assert 0.4 * claim < audited(clip_used=9.0, clip_noised=9.0) <= claim
+    assert 0.3 * claim < audited(clip_used=9.0, clip_noised=9.0) <= claim
     assert audited(clip_used=1e9, clip_noised=9.0) > claim  # nobody scaled the heavy unit down
     assert audited(clip_used=9.0, clip_noised=2.5) > claim  # noise for another clip
 

@@ -114,8 +114,8 @@ def linkability(released: Trips, original: Trips, *, pairing: ArrayLike | None =
     generator = np.random.default_rng([seed, 41])
     n = min(shown.n, everyone.n)  # among more trips, fewer of the nearest are the same
     shown, others = (side.take(np.sort(generator.permutation(side.n)[:n])) for side in (shown, everyone))
-    hits = float(_linked(known, shown).sum())
-    chance = None if len(np.unique(everyone.person)) < 2 else float(_linked(known, others, others.person).mean())
+    hits = float(_linked(known, shown, generator).sum())
+    chance = None if len(np.unique(everyone.person)) < 2 else float(_linked(known, others, generator, others.person).mean())
     note = (
         f"The adversary knows the start and hour of a trip from one source and an end from another: the {LINKS} nearest "
         "released trips to each have one in common; by chance, real trips of other people."
@@ -123,10 +123,15 @@ def linkability(released: Trips, original: Trips, *, pairing: ArrayLike | None =
     return [_rate("linkability.success", hits, known.n, chance, note)]
 
 
-def _linked(known: Vectors, among: Vectors, not_of: Integers | None = None) -> Integers:
-    """Return whether the nearest trips by start and by end meet; `not_of` says whose they are: own ones are left out."""
+def _linked(known: Vectors, among: Vectors, generator: np.random.Generator, not_of: Integers | None = None) -> Integers:
+    """Return whether the nearest trips by start and by end meet; `not_of` says whose they are: own ones are left out.
+
+    Releases of cells have many trips at one point. Which of them are the nearest is then drawn for starts and ends apart: in
+    the order of a search tree, the same five would be nearest to everybody, and meet always or never.
+    """
     k = min(LINKS if not_of is None else NEIGHBOURS, among.n)
     found = []
+    among = replace(among, first=_apart(among.first, generator), last=_apart(among.last, generator))
     for places, target in ((_at(among.first, among.hour), _at(known.first, known.hour)), (among.last, known.last)):
         near = _tree(places).query(target, k=k)[1].reshape(known.n, -1)
         if not_of is not None:
@@ -135,6 +140,11 @@ def _linked(known: Vectors, among: Vectors, not_of: Integers | None = None) -> I
             near = np.where(np.take_along_axis(own, order, axis=1), -1, np.take_along_axis(near, order, axis=1))
         found.append(near)
     return np.asarray(((found[0][:, :, None] == found[1][:, None, :]) & (found[0] >= 0)[:, :, None]).any(axis=(1, 2)))
+
+
+def _apart(places: Floats, generator: np.random.Generator) -> Floats:
+    """Return places that differ, by a metre at most."""
+    return places + generator.uniform(-0.7, 0.7, places.shape)
 
 
 LINKS = 5

@@ -62,7 +62,8 @@ class Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._stream.read(len(buffer))
+        with damaged(self._file, "a compressed file"):
+            data = self._stream.read(len(buffer))
         self._left -= len(data)
         if self._left < 0:
             raise InputError(
@@ -175,9 +176,11 @@ def refuse_expansion(
         coded = [chunk.path_in_schema for chunk in chunks if _many_repeats(chunk, allowed)]
         total += sum(_longest(path, group, name) * meta.row_group(group).num_rows for name in coded)
     if total > allowed:
+        reason = (
+            f"its {meta.num_rows:,} rows expand to more than {max_expansion:g} times the file: refused as a decompression bomb."
+        )
         raise InputError(
-            f"{path}: its {meta.num_rows:,} rows expand to more than {max_expansion:g} times the file: refused as a "
-            "decompression bomb.",
+            [Fault(reason, file=str(path))],
             "read and write it once with a tool that you trust, in smaller parts.",
         )
 

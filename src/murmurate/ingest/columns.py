@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from murmurate.core.parameters import closest
 from murmurate.errors import ParameterError
+from murmurate.ingest.faults import written_like
 
 NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
     "uid": (
@@ -108,6 +109,15 @@ def option(**columns: str) -> str:
     return f"{flags} (in Python columns={{{pairs}}})"
 
 
+def as_name(name: str) -> str:
+    """Return the name of a column for a message, or how it is written where it looks like a value of a file without header.
+
+    >>> as_name("Trip ID"), as_name("anna4711"), as_name("60.17")
+    ("'Trip ID'", "'aaaa9999'", "'99.99'")
+    """
+    return written_like(name) if re.search(r"\d{3}|\d[.,:/-]\d|@", name) else repr(name)
+
+
 def _quoted(column: str) -> str:
     return column if re.fullmatch(r"[\w.-]+", column) else f"'{column}'"
 
@@ -122,7 +132,7 @@ def recognise(names: Sequence[str], overrides: Mapping[str, str | None]) -> tupl
     found: dict[str, str] = {}
     repeated = sorted({name for name in names if list(names).count(name) > 1}) if len(set(names)) < len(names) else []
     if repeated:
-        problems.append(f"ambiguous: more than one column is called {', '.join(map(repr, repeated))}")
+        problems.append(f"ambiguous: more than one column is called {', '.join(map(as_name, repeated))}")
     for canonical, tiers in _TIERS.items():
         if canonical in overrides:
             _take_override(canonical, overrides[canonical], names, found, problems)
@@ -140,7 +150,7 @@ def recognise(names: Sequence[str], overrides: Mapping[str, str | None]) -> tupl
     _settle_overlaps(found, overrides)
     missing = _missing(found)
     if missing:
-        shown = ", ".join(map(repr, names[:30])) or "none"
+        shown = ", ".join(map(as_name, names[:30])) or "none"
         problems.append(f"missing: {'; '.join(missing)}. Found the columns {shown}")
     return found, problems
 
@@ -158,7 +168,7 @@ def _take_override(
     if len(set(exact)) == 1:
         found[canonical] = exact[0]
     else:
-        shown = ", ".join(map(repr, names[:30]))
+        shown = ", ".join(map(as_name, names[:30]))
         hint = closest(wanted, names)
         problems.append(f"missing: the column {wanted!r} given for {canonical}.{hint} Found the columns {shown}")
 

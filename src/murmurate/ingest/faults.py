@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -147,7 +148,8 @@ def guarded(faults: Faults, file: str | None) -> Iterator[None]:
     except InputError as error:
         faults.suggested |= error.suggested
         for fault in error.faults:
-            faults.add(fault.reason, file=fault.file or file, column=fault.column, remedy=error.remedy)
+            own = fault.file if fault.file and Path(fault.file).name == fault.file else file  # what others call by its path
+            faults.add(fault.reason, file=own, column=fault.column, remedy=error.remedy)
     except MurmurateError:
         raise
     except FOREIGN as error:

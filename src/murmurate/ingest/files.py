@@ -58,11 +58,13 @@ class SourceFile:
     kind: str
     root: Path | None = None
     """The folder that was given, if it was one."""
+    number: int | None = None
+    """Its place among the files of a folder or pattern, by name from 1 on; none for a file that was named."""
 
     @property
     def name(self) -> str:
-        """The path as messages show it."""
-        return str(self.path)
+        """What messages call it. They end up in logs: no folder is named, nor a file of a folder, often called by a uid."""
+        return self.path.name if self.number is None else f"file {self.number:,} in the order of names"
 
     @property
     def stem(self) -> str:
@@ -102,7 +104,8 @@ def find(
 
 
 def _one(path: Path, faults: Faults, wanted: tuple[str, ...] | None) -> list[SourceFile]:
-    if not _readable(path, faults):
+    # a path where nothing is gives nothing away, and shows the mistake in it
+    if not _readable(path, faults, path.name if path.exists() else str(path)):
         return []
     kind = _kind(path)
     if wanted is not None:
@@ -112,7 +115,7 @@ def _one(path: Path, faults: Faults, wanted: tuple[str, ...] | None) -> list[Sou
         convert = _CONVERT.get(path.suffix.lower(), "")
         faults.add(
             f"unknown kind of file: {path.suffix or 'no suffix'}",
-            file=str(path),
+            file=path.name,
             remedy=f"{convert} Known are {known}, and .gz and .zst of text.".strip(),
         )
         return []
@@ -123,21 +126,25 @@ def _in_folder(
     root: Path | None, paths: Sequence[Path], faults: Faults, wanted: tuple[str, ...] | None
 ) -> tuple[list[SourceFile], list[str]]:
     files, passed = [], []
-    for path in paths:
+    for number, path in enumerate(paths, start=1):
         kind = _kind(path)
         fits = kind is not None if wanted is None else path.name.endswith(wanted)
         if not fits:
             passed.append(str(path))
-        elif _readable(path, faults):
-            files.append(SourceFile(path, kind or "text", root))
+        else:
+            file = SourceFile(path, kind or "text", root, number)
+            if _readable(path, faults, file.name):
+                files.append(file)
     if root is not None and not files and not faults:
         what = "no file of a known format" if wanted is None else f"no file ending in {' or '.join(wanted)}"
-        faults.add(f"a folder with {what} in it", file=str(root))
+        faults.add(f"a folder with {what} in it", file=root.name)
     kinds = sorted({file.kind for file in files})
     if wanted is None and len(kinds) > 1:
         counts = ", ".join(f"{sum(file.kind == kind for file in files)} {kind}" for kind in kinds)
         faults.add(
-            f"a mixture of formats ({counts})", file=str(root), remedy="Name one format with a pattern such as 'folder/*.csv'."
+            f"a mixture of formats ({counts})",
+            file=root.name if root else None,
+            remedy="Name one format with a pattern such as 'folder/*.csv'.",
         )
         return [], passed
     return files, passed
@@ -156,20 +163,20 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def _readable(path: Path, faults: Faults) -> bool:
+def _readable(path: Path, faults: Faults, name: str) -> bool:
     """Return whether this is a regular, readable file that is not empty; add a fault otherwise."""
     try:
         state = path.stat()
         if not stat.S_ISREG(state.st_mode):
-            faults.add("not a regular file", file=str(path))
+            faults.add("not a regular file", file=name)
             return False
         if state.st_size == 0:
-            faults.add("is empty (0 bytes)", file=str(path))
+            faults.add("is empty (0 bytes)", file=name)
             return False
         with path.open("rb") as handle:
             handle.read(1)
     except OSError as error:
-        faults.add(explain(error), file=str(path))
+        faults.add(explain(error), file=name)
         return False
     return True
 

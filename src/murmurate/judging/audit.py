@@ -133,12 +133,7 @@ class _Boxes:
 
 
 def _measured(mechanism: Any, private: Trips, boxes: _Boxes, rng: Rng) -> dict[str, Any]:
-    """Audit a mechanism that reads noisy tables: meter, independence of units, black box and sampler.
-
-    What is said of the noise itself comes from the noise of releases. The meter holds for whatever answers were drawn, and
-    planted faults test the tests: both take a repeatable stream, whose noise costs a fortieth.
-    """
-    quick = noise.seeded(int(rng.integers(0, 2**62, 1)[0]))
+    """Audit a mechanism that reads noisy tables: meter, independence of units, black box and sampler."""
     unit = mechanism.guarantee().unit.name
     cases = {name: of_one_unit(canary, unit, private.time_zone) for name, canary in canaries(private).items()}
     probe = cases["all trips of a person" if unit == "user" else "a lone trip"]
@@ -149,16 +144,16 @@ def _measured(mechanism: Any, private: Trips, boxes: _Boxes, rng: Rng) -> dict[s
     shown, shown_by, found = -1.0, "", []
     for name, canary in progress.track(cases.items(), "canaries", len(cases)):
         base = private
-        here = counted(mechanism, (together(base, canary), base), quick)
+        here = counted(mechanism, (together(base, canary), base), rng)
         if any(isinstance(one.table, SparseTable | TreeTable) for one in here):
             base = together(private, company(canary))
-            here = counted(mechanism, (together(base, canary), base), quick)
+            here = counted(mechanism, (together(base, canary), base), rng)
         shares = {one.table.name: one.cost(mechanism.budget().norm) for one in here}
         if sum(shares.values()) > worst:
             worst, worst_name, tables = sum(shares.values()), name, shares
         if (loss := Released(mechanism, here).loss()) > shown:  # what few bins show; the worst canary may change thousands
             shown, shown_by, found = loss, name, here
-    dependent = _dependent(mechanism, private, probe, quick)
+    dependent = _dependent(mechanism, private, probe, rng)
     sampler = _sampler(mechanism, found, rng, twins.honest)
     scores = (
         Score(
@@ -175,10 +170,7 @@ def _measured(mechanism: Any, private: Trips, boxes: _Boxes, rng: Rng) -> dict[s
         ),
         sampler,
     )  # fmt: skip
-    planted = _measured_twins(mechanism, private, probe, found, boxes, quick)
-    if fork_repeats(rng.words) and not rng.seeded:
-        planted = (*planted, Twin("the mechanism's own generator repeats after a fork", ""))
-    return {"scores": scores, "tables": tables, "twins": planted}
+    return {"scores": scores, "tables": tables, "twins": _measured_twins(mechanism, private, probe, found, boxes, rng)}
 
 
 def _dependent(mechanism: Any, private: Trips, canary: pl.DataFrame, rng: Rng) -> list[str]:
@@ -230,6 +222,8 @@ def _measured_twins(  # noqa: PLR0917
     result.append(Twin("clock shared", "meter" if _dependent(shared, private, probe, rng) else ""))
     result.append(Twin("person split over partitions", "refused" if _refuses_split(mechanism, private, probe, rng) else ""))
     result.append(Twin("fork after draw", "sampler" if fork_repeats(twins.CopiedBlock()) else ""))
+    if fork_repeats(rng.words) and not rng.seeded:
+        result.append(Twin("the mechanism's own generator repeats after a fork", ""))
     return tuple(result)
 
 

@@ -313,10 +313,11 @@ def _budget(manifest: Manifest, ledger: Ledger) -> dict[str, Any]:
             "population": debit.population,
             "charged": debit.at[:19],
             "spent": [
-                f"{one.spent} in {one.n_charges:,} charge{'' if one.n_charges == 1 else 's'}; {one.ceiling}"
+                f"{one.spent} in {one.n_charges:,} charge{'' if one.n_charges == 1 else 's'}; "
+                f"{'of ' if one.limit else ''}{one.ceiling}"
                 for one in ledger.spent(debit.population)
             ],
-            "limits": [f"{one.amount}, set by {one.who} {one.at[:19]}" for one in ledger.limits(debit.population)],
+            "limits": [f"{one.amount}, set by {one.who} on {one.at[:10]}" for one in ledger.limits(debit.population)],
         },
         "history": [
             {"at": entry.at, "who": entry.who, "kind": entry.what} for entry in ledger.history(debit.population)

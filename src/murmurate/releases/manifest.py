@@ -127,7 +127,7 @@ def _check_types(manifest: Manifest) -> None:
         getattr(manifest, name) for name in ("release_id", "kind", "mechanism", "time_zone", "link", "created", "murmurate")
     ]
     texts += [manifest.model_of or "", *manifest.statement, *manifest.files, *manifest.files.values(), *manifest.parameters]
-    texts += [*manifest.declared, *manifest.cleaning]
+    texts += [*manifest.declared, *manifest.cleaning, *manifest.guarantee.assumptions]
     objects = (manifest.parameters, manifest.cleaning)
     if not all(isinstance(text, str) for text in texts) or not all(isinstance(values, dict) for values in objects):
         raise TypeError("a field is not of the type it must have")

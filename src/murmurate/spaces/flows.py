@@ -165,8 +165,9 @@ def _network(file: Path) -> RoadNetwork:
             links = pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
             nodes = [row[0] for row in database.execute("SELECT geom FROM nodes ORDER BY node").fetchmany(most + 1)]
         refuse_many(max(len(rows), len(nodes)), most, file)
-        lines = shapely.from_wkb([shape[len(HEADER) :] for shape in links["geom"].to_list()])
-        points = shapely.get_coordinates(shapely.from_wkb([shape[len(HEADER) :] for shape in nodes]))
+        with np.errstate(invalid="ignore"):  # what is no number is refused as a place of no network
+            lines = shapely.from_wkb([shape[len(HEADER) :] for shape in links["geom"].to_list()])
+            points = shapely.get_coordinates(shapely.from_wkb([shape[len(HEADER) :] for shape in nodes]))
         if (shapely.get_type_id(lines) != LINE).any() or len(points) != len(nodes):
             raise ValueError("its geometries are not lines between points")
     except (

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from murmurate.errors import Fault, InputError
-from murmurate.ingest.faults import Faults, Place
+from murmurate.ingest.faults import Faults, Place, written_like
 from murmurate.ingest.files import SourceFile, chunks, is_compressed
 from murmurate.ingest.formats import dialect
 from murmurate.ingest.options import ReadOptions
@@ -167,9 +167,9 @@ def _header(piece: bytes, file: SourceFile, options: ReadOptions) -> _Header:
         )
     if not found.header:
         if not any(column is not None and column.isdigit() for column in options.columns.values()):
-            shown = " | ".join(names)[:80]
+            shown = written_like(" | ".join(names)[:80])
             raise InputError(
-                [Fault(f"the first line holds values, not column names: {shown}", file=file.name)],
+                [Fault(f"the first line holds values, not column names, written like {shown}", file=file.name)],
                 dialect.headerless_remedy(rest, found.separator),
                 dialect.guess_columns(rest, found.separator),
             )

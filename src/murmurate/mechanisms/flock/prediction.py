@@ -23,8 +23,8 @@ from murmurate.synthesis.moves import MoveWeights
 
 RARITY_POWER = 2.0
 """Power of the predicted visits by which a visit weighs less, where steps have no tables; it falls to 0 as detail grows to 1.
-Chosen at epsilon 1 on two other samples of San Francisco than are scored and one of Geolife, six releases each: from 1.5 to 2.2,
-ranks of places (Kendall) rose by .01 on San Francisco and fell by .004 on Geolife."""
+Chosen at epsilon 1 on two other samples of San Francisco than are scored and one of Geolife, six releases each: from 1.5 to
+2.2, ranks of places (Kendall) rose by .01 on San Francisco and fell by .004 on Geolife."""
 SIMULATED_TRIPS = 12_000
 """Trips simulated to predict visits. Chosen by hand."""
 LEAST_VISITS = 0.05

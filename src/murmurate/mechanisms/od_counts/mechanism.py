@@ -70,7 +70,7 @@ class ODCounts:
     makes: ClassVar[str] = "flows"
     paired: ClassVar[bool] = False
     local: ClassVar[bool] = False
-    example: ClassVar[Mapping[str, Any]] = {"epsilon": 2.0, "space": "grid"}
+    example: ClassVar[Mapping[str, Any]] = {"epsilon": 2.0, "unit": "user_day", "space": "grid"}
 
     epsilon: float
     """The budget of one unit; smaller protects more."""
