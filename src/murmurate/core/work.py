@@ -80,10 +80,19 @@ def sweep(home: Path) -> list[Path]:
 
 def sweep_elsewhere() -> None:
     """Delete what killed processes of this account left in folders that only they were told of, such as by `--work`."""
-    for note in (state_folder() / NOTES).glob("*"):
-        home = Path(note.read_text(encoding="utf-8"))
+    for home in _noted():
         sweep(home)
         _forget(home)
+
+
+def _noted() -> list[Path]:
+    """Return the folders that are noted; none where the state folder is that of another account, which sweeps them itself."""
+    homes = []
+    with suppress(PermissionError):
+        for note in (state_folder() / NOTES).glob("*"):
+            with suppress(FileNotFoundError):  # dropped by another process just now
+                homes.append(Path(note.read_text(encoding="utf-8")))
+    return homes
 
 
 def _note(home: Path) -> None:

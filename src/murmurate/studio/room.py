@@ -168,7 +168,9 @@ class Room:
     def said(self, draft: Draft, error: MurmurateError | str) -> str:
         """Return a message with the file under the name the person knows."""
         text = str(error)
-        return text.replace(draft.source, draft.name) if draft.source and draft.name else text
+        if draft.source and draft.name:  # messages about a file that is read name it without its folder
+            text = text.replace(draft.source, draft.name).replace(Path(draft.source).name, draft.name)
+        return text
 
 
 def amount(value: Any) -> str:

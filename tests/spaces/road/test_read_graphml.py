@@ -124,7 +124,7 @@ def test_truncated_text_and_gzip_are_refused(tmp_path):
     (tmp_path / "torn.graphml.gz").write_bytes(gzip.compress(whole)[:40] + b"\x00" * 40)
     (tmp_path / "text.graphml").write_text("not xml at all")
     for name in ("cut.graphml", "cut.graphml.gz", "torn.graphml.gz", "text.graphml"):
-        with pytest.raises(InputError, match="cannot be read as GraphML"):
+        with pytest.raises(InputError, match=r"cannot be read as (GraphML|a compressed file)"):
             read_roads(tmp_path / name)
 
 
