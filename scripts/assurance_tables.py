@@ -135,7 +135,6 @@ built-in city ({chosen.people} people, 7 days). Every mechanism has its demo set
 {chr(10).join(audits)}
 
 A lower bound below the claim does not show that the claim is loose: it grows with the number of outputs.
-Rows of 18 November 2026 but those of `geoind` and `ngram` were taken before the canary "the same on six trips" was added.
 
 ### Planted faults
 Which test caught each planted fault; in brackets the epsilon that the black box showed with half the noise. "-": the mechanism has no
