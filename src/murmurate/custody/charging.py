@@ -72,10 +72,20 @@ def charged(
         _say_unlimited(ledger, name, mechanism.guarantee())
     try:
         yield internal
+    except SystemError as error:  # compiled code may wrap what a signal raised
+        stopped = error.__cause__ or error.__context__
+        told = stopped if isinstance(stopped, KeyboardInterrupt) else error
+        _mark(told, internal)
+        raise told from None
     except BaseException as error:  # also errors of other makers, such as a full disk, and an interruption by hand
-        error.charged = internal.release_id  # type: ignore[attr-defined]
-        error.resumable = internal.has_unfinished  # type: ignore[attr-defined]
+        _mark(error, internal)
         raise
+
+
+def _mark(error: BaseException, internal: Internal) -> None:
+    """Note on an error after the charge which debit stands, and whether the release can go on under it."""
+    error.charged = internal.release_id  # type: ignore[attr-defined]
+    error.resumable = internal.has_unfinished  # type: ignore[attr-defined]
 
 
 def _say_unlimited(ledger: Ledger, population: str, guarantee: Guarantee) -> None:
