@@ -58,7 +58,12 @@ class Fault:
 
     def __str__(self) -> str:
         place = [part for part in (self.file, _label("row", self.row), _label("column", self.column)) if part]
-        return f"{', '.join(place)}: {self.reason}" if place else self.reason
+        return visible(f"{', '.join(place)}: {self.reason}" if place else self.reason)
+
+
+def visible(text: str) -> str:
+    """Return a text whose letters can all be seen: names in files of strangers may hold what commands a terminal."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else ascii(letter)[1:-1] for letter in text)
 
 
 class InputError(MurmurateError):
@@ -73,7 +78,7 @@ class InputError(MurmurateError):
         self.suggested = dict(suggested or {})
         """Columns by canonical name that would probably open the file."""
         self.faults: tuple[Fault, ...] = (Fault(faults),) if isinstance(faults, str) else tuple(faults)
-        self.remedy = remedy
+        self.remedy = remedy = visible(remedy) if remedy else remedy
         lines = [str(fault) for fault in self.faults[: self.SHOWN]]
         if len(self.faults) > self.SHOWN:
             lines.append(f"... and {len(self.faults) - self.SHOWN:,} more faults")

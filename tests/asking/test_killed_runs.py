@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,12 @@ from murmurate.errors import InputError
 from murmurate.mechanisms.flock import Flock
 
 FLOCK = Flock(epsilon=5.0, space=GRID)
+ON_SPARK = [
+    ("fit", "before the first", "local[2]", 0),
+    ("release", "before the second", "local[2]", 1),
+    ("release", "after the second", "local[2]", 2),
+]
+"""Cases where pyspark is installed; it is not part of dev."""
 
 SCRIPT = """
 import os, signal, sys
@@ -68,8 +75,10 @@ def killed(make, where, engine, folder):
         ("fit", "before the second", "processes:2", 1),
         ("release", "before the second", "serial", 1),
         ("release", "after the second", "serial", 2),
+        ("release", "after the second", "processes:2", 2),
         ("release", "before the second", "dask-local:1", 1),
         ("fit", "after the second", "dask-local:1", 2),
+        *(ON_SPARK if find_spec("pyspark") else []),
     ],
 )
 def test_a_killed_run_goes_on_and_draws_nothing_kept_again(tmp_path, make, where, engine, kept):
@@ -89,7 +98,7 @@ def test_a_killed_run_goes_on_and_draws_nothing_kept_again(tmp_path, make, where
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Flock, "model", remembered)
             again = {"fit": mm.fit, "release": mm.release}[make]
-            options = {"ledger": ledger, "resume": internal.release_id, "engine": "serial"}
+            options = {"ledger": ledger, "resume": internal.release_id, "engine": engine}
             made = again(FLOCK, city(300, users=30), out=tmp_path / "made", **options)
         assert all(np.array_equal(answers[name].noisy, one.noisy) for name, one in before.items())
         assert made.manifest.release_id == internal.release_id

@@ -17,6 +17,7 @@ from murmurate.core.accounting import (
     delta_at,
     gaussian_delta,
     gaussian_epsilon,
+    several_words,
     solve_noise_multiplier,
 )
 from murmurate.core.events import Approximate, Gaussian, Laplace, PoissonGaussian, Pure
@@ -25,6 +26,17 @@ from murmurate.errors import ParameterError
 
 def normal_tail(z):
     return 0.5 * math.erfc(z / math.sqrt(2))
+
+
+def test_statements_do_not_understate_what_several_days_of_a_person_cost():
+    """At one delta, Gaussian noise costs a person with ten days more than ten times the epsilon of a day."""
+    event = Gaussian(noise_multiplier=solve_noise_multiplier("gaussian", epsilon=1.0, delta=1e-6))
+    truth = gaussian_epsilon(10 / event.noise_multiplier, 1e-6)
+    assert truth > 13
+    words = several_words([event], "days", delta=1e-6)
+    assert "more than n times" in words
+    assert float(words.split("epsilon is ")[1].split()[0]) == pytest.approx(truth, rel=0.01)
+    assert "n times as large as promised." in several_words([Pure(epsilon=1.0)], "days", delta=0.0)
 
 
 def true_gaussian_delta(mu, epsilon):

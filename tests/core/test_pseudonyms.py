@@ -80,27 +80,16 @@ def test_order_tells_nothing_of_who_is_who(tmp_path):
     assert np.mean(trips.trip_user[1:] == trips.trip_user[:-1]) > 0.8  # the measure notices an unshuffled file
 
 
-def test_parts_and_buckets_change_nothing_but_names(tmp_path, monkeypatch):
+@pytest.mark.parametrize("read", [None, 120, 5000])
+def test_parts_and_row_groups_change_nothing_but_names(tmp_path, monkeypatch, read):
+    """The same rows in the same groups, whatever number of points was read before bounds cut them."""
     trips = made()
     whole = written(tmp_path, [trips])
-    monkeypatch.setattr(shuffle, "HELD_POINTS", 10)
-    monkeypatch.setattr(shuffle, "POINTS_PER_BUCKET", 20)
-    monkeypatch.setattr(shuffle, "POINTS_PER_GROUP", 7)
-    (tmp_path / "data.parquet").unlink()
-    parts = written(tmp_path, trips.partitions(10), n_points=trips.n_points)
+    monkeypatch.setattr(shuffle, "POINTS_PER_GROUP", 50)
+    parts = written(tmp_path, trips.partitions(10), n_points=read)
     assert sorted(whole["lat"].to_list()) == sorted(parts["lat"].to_list())
     assert parts["tid"].n_unique() == 24
     assert parts["uid"].is_sorted()
-    assert list(tmp_path.iterdir()) == [tmp_path / "data.parquet"]
-
-
-@pytest.mark.parametrize("read", [120, 300, 5000])
-def test_row_groups_tell_nothing_of_how_much_was_read(tmp_path, monkeypatch, read):
-    """The same release, whatever number of points was read before bounds cut them."""
-    monkeypatch.setattr(shuffle, "HELD_POINTS", 200)
-    monkeypatch.setattr(shuffle, "POINTS_PER_BUCKET", 40)
-    monkeypatch.setattr(shuffle, "POINTS_PER_GROUP", 50)
-    written(tmp_path, [made()], n_points=read)
     metadata = pq.ParquetFile(tmp_path / "data.parquet").metadata
     assert [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)] == [50, 50, 20]
 
@@ -136,3 +125,8 @@ def test_nothing_to_write_is_an_empty_table(tmp_path):
 def test_times_are_kept(tmp_path):
     frame = written(tmp_path, [made(people=1, trips=1)])
     assert frame["datetime"].to_list() == [datetime(2024, 1, 1, 8, tzinfo=UTC) + timedelta(minutes=p) for p in range(5)]
+
+
+def test_no_column_can_miss_a_value(tmp_path):
+    written(tmp_path, [made()])
+    assert not any(field.nullable for field in pq.read_schema(tmp_path / "data.parquet"))

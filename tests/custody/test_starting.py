@@ -7,10 +7,14 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
+from murmurate.cli import app
+from murmurate.cli.start import CUT_BY_DATA
 from murmurate.core.trips import Trips
 from murmurate.custody.advice import advise
 from murmurate.custody.looking import findings, weakness
+from murmurate.custody.recipes import read_recipe
 from murmurate.custody.starting import look, rounded_down
 from murmurate.errors import InputError
 from murmurate.ingest.cleaning import described
@@ -45,6 +49,19 @@ def test_a_stream_is_split_by_stays(tmp_path):
     assert found.rough() == {"people": 1, "trips": rounded_down(found.trips.n_trips), "days": 1}
 
 
+@pytest.mark.parametrize(("purpose", "cut_by"), [("synthetic_trips", "split_stay_s"), ("moved_points", "split_gap_s")])
+def test_what_was_chosen_by_looking_is_declared_and_moved_points_are_not_cut_by_places(tmp_path, purpose, cut_by):
+    stream().drop("occupied").write_csv(tmp_path / "rome.csv")
+    recipe = tmp_path / "recipe.toml"
+    done = CliRunner().invoke(
+        app, ["start", str(tmp_path / "rome.csv"), "--yes", "--place", "Rome", "--for", purpose, "--recipe", str(recipe)]
+    )
+    assert done.exit_code == 0, done.output
+    made = read_recipe(recipe)
+    assert list(made.clean)[-1] == cut_by
+    assert CUT_BY_DATA in made.declared
+
+
 def test_a_stream_with_passengers_is_split_by_them(tmp_path):
     stream().write_csv(tmp_path / "rome.csv")
     found = look(str(tmp_path / "rome.csv"), read={}, clean={})
@@ -73,7 +90,7 @@ def test_boxes_on_offer_are_rounded_or_public(tmp_path):
     assert all(round(10 * value, 6) == round(10 * value) for value in extent.box)
     assert "roughly where the data lie" in extent.declared
     assert rome.label.startswith("Rome, IT")
-    assert rome.declared == ""
+    assert "that of Rome, which was offered because many points" in rome.declared
 
 
 def test_nothing_is_left_of_a_file_of_single_points(tmp_path):
@@ -127,6 +144,8 @@ def test_weak_promises_are_named():
     moved = GeoIndistinguishability(epsilon=1.0, radius_m=200.0, max_points=50)
     assert "times of all points stay exact" in weakness(moved, scattered(3))
     assert "e^50" in weakness(moved, scattered(3))
+    assert "names its person" in weakness(moved, scattered(3), keep_ids=True)
+    assert weakness(flock(), scattered(3), keep_ids=True) is None  # made-up trips have made-up names
 
 
 def test_advice_reads_no_data_and_says_when_trips_are_few():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from functools import partial
 
 import pytest
@@ -26,6 +27,14 @@ def test_a_part_that_always_kills_its_worker_ends_the_work():
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+def test_workers_have_the_environment_of_now(workers, monkeypatch):
+    """Not that of the process they are forked from, which may have started with the first release."""
+    list(engine.map(abs, range(2), workers=workers))
+    monkeypatch.setenv("MURMURATE_TEST_CREDENTIAL", "later")
+    assert list(engine.map(os.getenv, ["MURMURATE_TEST_CREDENTIAL"] * 2, workers=workers)) == ["later", "later"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
 def test_a_shared_value_reaches_every_worker(workers, tmp_path, monkeypatch):
     monkeypatch.setenv("MURMURATE_STATE", str(tmp_path))
     with engine.engine(workers) as running:
@@ -38,7 +47,7 @@ def test_work_folders_are_private_and_swept_after_a_kill(tmp_path):
     folder = WorkFolder(tmp_path)
     assert folder.path.stat().st_mode & 0o777 == 0o700
     left = tmp_path / "work-999999999-abc"
-    left.mkdir()
+    left.mkdir(mode=0o700)
     assert sweep(tmp_path) == [left]
     assert folder.path.exists()
     folder.close()

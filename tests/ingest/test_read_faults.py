@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import os
+import shlex
 
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from murmurate.errors import InputError, ParameterError
+from murmurate.ingest.formats import dialect
 from murmurate.ingest.read import read
 
 HEADER = "uid,tid,datetime,lat,lng\n"
@@ -62,6 +64,15 @@ def test_swapped_coordinates_are_told(tmp_path):
     error = faults_of(write(tmp_path, HEADER + "a,1,1600000000,-122.4,37.7\na,1,1600000001,-122.5,37.6\n"))
     assert "look swapped" in str(error)
     assert "columns={'lat': 'lng', 'lng': 'lat'}" in str(error)
+
+
+def test_names_of_columns_command_neither_a_terminal_nor_a_shell(tmp_path):
+    """What stands in brackets is no part of a name, and may be anything; the message says what to type."""
+    name = "lat [';touch pwned;' \x1bc]"
+    told = str(faults_of(write(tmp_path, f"uid,tid,{name},lng\na,1,120.1,24.9\n")))
+    assert "\x1b" not in told and "look swapped" in told
+    words = shlex.split(told[told.index("--column lat=") : told.index(" (in Python")])
+    assert words == ["--column", "lat=lng", "--column", "lng=" + name.replace("\x1b", "\\x1b")]
 
 
 def test_metres_are_told():
@@ -187,8 +198,19 @@ def test_uneven_rows_are_told(tmp_path):
 def test_headers(tmp_path):
     assert "not column names" in str(faults_of(write(tmp_path, "1,2,3\n4,5,6\n")))
     assert "more than one column" in str(faults_of(write(tmp_path, "uid,uid,lat,lng\na,b,1,1\n")))
+    values = str(faults_of(write(tmp_path, "a 60.1234,a 60.1234,lat,lng\na,b,1,1\n")))
+    assert "called 'a 99.9999'" in values and "60.1234" not in values
     assert read(write(tmp_path, "uid;lat;lng\r\na;1;2\r\n")).n_points == 1
     assert read(write(tmp_path, "uid\tlat\tlng\na\t1\t2\n", "x.tsv")).n_points == 1
+
+
+def test_a_long_first_line_takes_few_looks(tmp_path, monkeypatch):
+    calls = []
+    parse = dialect.parse
+    monkeypatch.setattr(dialect, "parse", lambda *given: calls.append(1) or parse(*given))
+    many = ",".join(["7 o'clock"] * 3 + ["2020-01-01T00:02:00Z", "1/2/2020 10:00"] * 2000)
+    assert "not column names" in str(faults_of(write(tmp_path, f"{many}\n")))
+    assert len(calls) < 400
 
 
 def test_quotes_and_lines(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import gzip
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,8 +17,10 @@ from murmurate.errors import InputError, OutputError
 from murmurate.ingest import people, shuffle
 from murmurate.ingest.buckets import PartsFolder, read_runs
 from murmurate.ingest.counts import ReadReport
+from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.packed import Blocks, Packed
-from murmurate.ingest.read import read
+from murmurate.ingest.pieces import pieces_of, read_piece
+from murmurate.ingest.read import find_files, read
 from murmurate.ingest.runs import Runs
 from murmurate.ingest.stream import _Reading, scan, worth_streaming
 
@@ -136,6 +139,33 @@ def test_what_workers_cannot_read_is_read_here(tmp_path, trouble):
         with scan(tmp_path / "x.parquet", strict=trouble == "strict", **options) as parts:
             assert gathered(parts)[0].height == report.points == report.rows == frame.height
     assert not (tmp_path / "work").exists()
+
+
+def test_the_footer_is_parsed_once_however_many_pieces_are_read(tmp_path, monkeypatch):
+    """That of a large file takes megabytes, which would stay until Python looks for cycles."""
+    traces().write_parquet(tmp_path / "t.parquet", row_group_size=50)
+    options, parsed = ReadOptions(carry=()), []
+    open_file, read_footer = pq.ParquetFile, pq.read_metadata
+    monkeypatch.setattr(
+        pq, "ParquetFile", lambda *given, metadata=None, **named: open_file(*given, metadata=_noted(parsed, metadata), **named)
+    )
+    monkeypatch.setattr(pq, "read_metadata", lambda path: _noted(parsed, None) or read_footer(path))
+    pieces = pieces_of(find_files(tmp_path / "t.parquet", options, ReadReport()), options, 200)
+    assert all(read_piece(options, piece) is not None for piece in pieces)
+    assert (len(pieces), len(parsed)) == (10, 1)
+
+
+def _noted(parsed, metadata):
+    """Note that a footer is parsed, unless it is given."""
+    if metadata is None:
+        parsed.append(1)
+    return metadata
+
+
+def test_a_file_that_was_written_anew_is_read_by_its_new_footer(tmp_path):
+    for count in (40, 30):
+        traces(people=count).write_parquet(tmp_path / "t.parquet")
+        assert read(tmp_path / "t.parquet").n_users == count
 
 
 def written_text(frame: pl.DataFrame, path) -> None:

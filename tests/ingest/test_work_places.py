@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
 import sys
+import time
 from itertools import chain
 from pathlib import Path
 
@@ -17,7 +20,7 @@ from diagonal_city import GRID, city
 from murmurate import noise
 from murmurate.core import work, work_files
 from murmurate.core.work_files import WorkFiles, on_network
-from murmurate.engine import Serial
+from murmurate.engine import Serial, engine
 from murmurate.errors import GuaranteeRefused, InputError, MissingPart, OutputError, ParameterError
 from murmurate.ingest import shuffle
 from murmurate.ingest.read import read
@@ -204,6 +207,31 @@ def test_a_store_that_cannot_be_reached_keeps_its_note(state, monkeypatch):
     assert not stored() and not folder.path.exists()
 
 
+@pytest.mark.parametrize("foreign", [False, True])
+def test_a_note_in_a_shared_folder_deletes_nothing_else(tmp_path, monkeypatch, foreign):
+    """Anybody may make a folder of this name in a shared one, with a note that names any folder of the next account."""
+    home, shared = tmp_path / f"home/work-{'0' * 16}" if foreign else tmp_path / "home", tmp_path / "shared"
+    left = shared / "work-1-abc"
+    for folder in (home, left):
+        folder.mkdir(mode=0o700, parents=True)
+    (home / "thesis").touch()
+    (left / work.ELSEWHERE).write_text(f"file://{home}")
+    if foreign:
+        monkeypatch.setattr(work.os, "geteuid", lambda: os.getuid() + 1)
+    assert work.sweep(shared) == ([] if foreign else [left])
+    assert (home / "thesis").exists() and left.exists() == foreign
+
+
+def test_files_in_a_folder_that_others_may_change_are_encrypted(tmp_path):
+    tmp_path.chmod(0o1777)
+    shared = work.WorkFolder(tmp_path)
+    tmp_path.chmod(0o777)
+    exposed = work.WorkFolder(tmp_path)
+    assert (shared.files.key is None, exposed.files.key is None) == (True, False)
+    shared.close()
+    exposed.close()
+
+
 def test_bad_addresses_are_told_before_anything_is_read(files, monkeypatch):
     with pytest.raises(ParameterError, match="work files cannot lie at nowhere://"):
         in_parts(files / "mixed.csv", work_dir="nowhere://x")
@@ -233,34 +261,64 @@ def test_network_drives_are_told_by_their_type(monkeypatch):
     assert found == [True, True, False, False, False]
 
 
-def test_parts_in_an_s3_store(files, monkeypatch):
-    """A real server of the protocol, in this process."""
-    pytest.importorskip("s3fs")
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
+@pytest.fixture(scope="module")
+def s3():
+    """A real server of the protocol in a process of its own, which workers reach through their environment alone."""
+    s3fs = pytest.importorskip("s3fs")
+    pytest.importorskip("moto.server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     settings = {
-        "ENDPOINT_URL": f"http://{host}:{port}",
+        "ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "ACCESS_KEY_ID": "x",
         "SECRET_ACCESS_KEY": "x",
         "DEFAULT_REGION": "us-east-1",
     }
-    for name, value in settings.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
-    try:
-        fs = fsspec.filesystem("s3", skip_instance_cache=True)
-        fs.mkdir("bucket")
-        with in_parts(files / "mixed.parquet", engine=Two(), work_dir="s3://bucket/work") as parts:
-            held = fs.find("bucket/work")
-            assert held and not any(b"ARROW" in fs.cat_file(path) for path in held)
-            same_rows(parts, files / "mixed.parquet")
-        fs.invalidate_cache()
-        assert not fs.find("bucket/work")
-        with pytest.raises(OutputError, match="the work folder s3://no-such-bucket/x cannot be used"):
-            in_parts(files / "mixed.csv", work_dir="s3://no-such-bucket/x")
-    finally:
-        work_files._store.cache_clear()
-        server.stop()
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with pytest.MonkeyPatch.context() as patch, subprocess.Popen(command, **quiet) as server:
+        for name, value in settings.items():
+            patch.setenv(f"AWS_{name}", value)
+        try:
+            while server.poll() is None and not answers(port):
+                time.sleep(0.05)
+            fs = s3fs.S3FileSystem(use_listings_cache=False)
+            fs.mkdir("bucket")
+            yield fs
+        finally:
+            work_files._store.cache_clear()
+            s3fs.S3FileSystem.clear_instance_cache()
+            server.terminate()
+
+
+def answers(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_parts_in_an_s3_store(files, s3):
+    with in_parts(files / "mixed.parquet", engine=Two(), work_dir="s3://bucket/work") as parts:
+        held = s3.find("bucket/work")
+        assert held and not any(b"ARROW" in s3.cat_file(path) for path in held)
+        same_rows(parts, files / "mixed.parquet")
+    assert not s3.find("bucket/work")
+    with pytest.raises(OutputError, match="the work folder s3://no-such-bucket/x cannot be used"):
+        in_parts(files / "mixed.csv", work_dir="s3://no-such-bucket/x")
+
+
+def test_workers_in_other_processes_share_an_s3_store(files, s3, tmp_path):
+    made = []
+    for word, place in (("serial", tmp_path / "work"), ("processes:2", "s3://bucket/a"), ("dask-local:2", "s3://bucket/b")):
+        with engine(word) as running, mm.Ledger.in_memory() as ledger:
+            running.start(work_in=place)
+            with in_parts(files / "mixed.parquet", engine=running, work_dir=place) as parts:
+                assert bool(s3.find("bucket")) == (word != "serial")
+                out = tmp_path / f"{len(made)}"
+                found = mm.release(FLOCK, parts, ledger=ledger, out=out, rng=noise.seeded(5), engine=running, work=place)
+        made.append((found.folder / "data.parquet").read_bytes())
+        assert not s3.find("bucket")
+    assert made[0] == made[1] == made[2]
 
 
 def test_hashes_of_people_and_trips_tell_who_is_there(trips):

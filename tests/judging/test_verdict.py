@@ -134,9 +134,12 @@ def test_halves_share_no_trip_and_with_many_people_nobody(people):
 
 def test_a_second_sample_takes_only_what_is_judged():
     original = towns(50)
+    original = original.with_columns({"hour": np.full(original.n_points, 8)})
     kind = kind_named("trips")
-    found = second_sample(kind, original, original, (Score(name="visits.jsd", value=0.0), Score(name="gyration.x", value=0.0)))
-    assert found["visits.jsd"].value > 0 and {score.name.split(".")[0] for score in found.scores} == {"visits"}
+    judged = tuple(Score(name=name, value=0.0) for name in ("visits.jsd", "od_emd", "gyration.x"))
+    found = second_sample(kind, original, original, judged)
+    assert found["visits.jsd"].value > 0 and {score.name.split(".")[0] for score in found.scores} == {"visits", "od_emd"}
+    assert found["od_emd"].value > 0 and "od_emd.floor" not in {score.name for score in found.scores}
     assert not second_sample(kind_named("model"), None, original, found.scores).scores
 
 

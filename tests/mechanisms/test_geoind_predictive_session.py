@@ -157,6 +157,14 @@ def test_bad_points_and_plans_are_refused_before_anything_is_spent():
         predictive(smooth=True).session(points=10)
 
 
+def test_a_refused_point_is_not_told():
+    """A point with latitude and longitude exchanged is a true place all the same."""
+    with pytest.raises(InputError, match="latitude comes first") as refused:
+        predictive(interval_s=15.0).session(points=5).report((-122.4194, 37.7749))
+    assert "37.77" not in str(refused.value)
+    assert "122.4" not in str(refused.value)
+
+
 def test_noise_drawn_ahead_is_never_copied(tmp_path):
     """A block drawn in advance survived fork, deep copy and pickle, so that two reports carried the same noise."""
     import copy

@@ -21,7 +21,7 @@ from murmurate.core.events import Gaussian
 from murmurate.core.guarantee import Unit
 from murmurate.core.trips import Trips
 from murmurate.errors import ParameterError
-from murmurate.mechanisms.road_counts import RoadCounts
+from murmurate.mechanisms.road_counts import RoadCounts, counting
 from murmurate.mechanisms.road_counts.corridors import Corridors
 from murmurate.mechanisms.road_counts.estimate import _smooth_day, estimate_profiles
 from murmurate.mechanisms.road_counts.protected import public_zones, trimmed
@@ -97,6 +97,19 @@ def test_sums_do_not_depend_on_the_number_of_parts(unit, parts, cars):
     whole, found = (exact_sums(mechanism, cars, part_points=cars.n_points // k) for k in (1, parts))
     for name, (_, sums) in whole.items():
         np.testing.assert_array_equal(found[name][1], sums, err_msg=name)
+
+
+@pytest.mark.parametrize("unit", ["trip", "user"])
+def test_sums_do_not_depend_on_the_pieces_that_are_counted_at_once(unit, cars, monkeypatch):
+    mechanism = counts(unit=unit, clip=2.0, od=True, speeds=True, turns=True)
+    whole = exact_sums(mechanism, cars)
+    monkeypatch.setattr(counting, "PIECE_LINKS", 20)
+    drives = mechanism.ask({}, None).prepare(part_of(cars, Unit(name=unit), b""))
+    pieces = list(drives.pieces())
+    assert len(pieces) > 5
+    assert np.concatenate([piece.link for piece in pieces]).tolist() == drives.link.tolist()
+    for name, (_, sums) in exact_sums(mechanism, cars).items():
+        np.testing.assert_array_equal(sums, whole[name][1], err_msg=name)
 
 
 def test_unit_drives_are_compact_and_in_the_order_of_units(cars):
@@ -277,6 +290,8 @@ def test_words_name_the_threshold_and_follow_the_parameters():
     assert "95 % intervals" in words
     assert "not cut back" in " ".join(replace(counts(), protect_links=0).statement())
     assert "trips" in counts().expected_error()
+    assert "days is more than n times as large" in " ".join(counts(unit="user_day").statement())
+    assert "days is n times as large" in " ".join(counts(unit="user_day", noise="laplace").statement())
 
 
 @pytest.mark.data

@@ -12,7 +12,7 @@ from murmurate.core.trips import Trips
 from murmurate.judging.review import evaluate
 from murmurate.metrics.compare import compare
 from murmurate.metrics.density import range_queries
-from murmurate.metrics.divergence import jensen_shannon, kullback_leibler, matched_counts, total_variation
+from murmurate.metrics.divergence import jensen_shannon, kullback_leibler, total_variation
 from small_town import GRID
 
 
@@ -31,12 +31,6 @@ def test_divergences_agree_with_scipy():
         filled = [np.where(counts == 0, 0.1, counts) for counts in (one, other)]
         assert kullback_leibler(one, other) == pytest.approx(entropy(*filled))
     assert total_variation([1, 1], [1, 0]) == 0.5
-
-
-def test_matched_counts_by_hand():
-    labels, one, other = matched_counts(np.array([5, 2, 5]), np.array([7, 2]))
-    assert labels.tolist() == [2, 5, 7]
-    assert (one.tolist(), other.tolist()) == ([1, 2, 0], [1, 0, 1])
 
 
 def test_visits_by_label_and_by_popularity():

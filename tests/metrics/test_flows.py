@@ -76,6 +76,12 @@ def test_the_floor_is_what_a_second_sample_gives(original, noise):
     assert 0 < scores["od_emd_whole.floor"] < scores["od_emd_whole"] / 3
 
 
+def test_the_floor_may_be_left_out(original, noise):
+    comparison = compare(noise.with_columns({"datetime": original.table["datetime"]}), original)
+    whole, short = (od_emd(comparison, floor=floor) for floor in (True, False))
+    assert [score for score in whole if score.name != "od_emd.floor"] == short
+
+
 def test_matrix_errors_by_definition(original, noise):
     found = evaluate(noise, original, metrics=["od_matrix"])
     grid = original.space

@@ -9,24 +9,25 @@ import pytest
 
 from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import NotMeasurable
-from murmurate.metrics.queries import SANITY_BOUND, _between, _rectangles, od_queries
+from murmurate.metrics.queries import SANITY_BOUND, od_queries
+from murmurate.metrics.rectangles import count_between, random_rectangles
 from small_town import GRID
 
 
 def test_counts_are_those_of_brute_force():
     rng = np.random.default_rng(1)
     ends = rng.integers(0, 20, (500, 4))
-    boxes = _rectangles(20, 20, 60, rng).reshape(30, 8)
+    boxes = random_rectangles(20, 20, 200, rng).reshape(100, 8)  # more than the bits of a word
     by_hand = [
         sum(r0 <= a < r1 and c0 <= b < c1 and s0 <= c < s1 and d0 <= d < d1 for a, b, c, d in ends)
         for r0, r1, c0, c1, s0, s1, d0, d1 in boxes
     ]
-    assert _between(ends, boxes).tolist() == by_hand
+    assert count_between(ends, boxes).tolist() == by_hand
     assert max(by_hand) > 0
 
 
 def test_rectangles_lie_in_the_box_and_are_never_empty():
-    for low_row, high_row, low_column, high_column in _rectangles(3, 40, 500, np.random.default_rng(2)):
+    for low_row, high_row, low_column, high_column in random_rectangles(3, 40, 500, np.random.default_rng(2)):
         assert 0 <= low_row < high_row <= 3
         assert 0 <= low_column < high_column <= 40
 

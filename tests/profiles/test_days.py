@@ -39,6 +39,19 @@ def test_a_fully_seen_day_comes_back():
     assert (found.place == days.place).mean() > 0.999
 
 
+@pytest.mark.parametrize("fill", ["hold", "gibbs"])
+def test_chunks_of_days_change_nothing(fill, monkeypatch):
+    city = mm.demo.city(people=12, days=3, seed=4, interval_s=600)
+    grid = city.grid(500)
+    options = {"min_coverage": 0.3, "fill": fill}
+    whole = daily_traces(city.trips, grid, grid.n_cells, **options)
+    monkeypatch.setattr("murmurate.profiles.days.ROWS_AT_ONCE", 5)
+    parts = daily_traces(city.trips, grid, grid.n_cells, **options)
+    assert whole.n_days > 10
+    for name in ("person", "day", "place", "coverage"):
+        assert getattr(parts, name).tolist() == getattr(whole, name).tolist()
+
+
 def test_days_follow_from_each_persons_own_points():
     """Nothing is taken over all people: everybody's days are, bit by bit, what they are alone, whoever else is there."""
     city = mm.demo.city(people=25, days=3, seed=4, interval_s=600)

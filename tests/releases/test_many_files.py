@@ -15,6 +15,7 @@ from murmurate import engine, noise
 from murmurate.asking import samples
 from murmurate.asking.rounds import fitted
 from murmurate.asking.samples import Samples
+from murmurate.engine import written_files
 from murmurate.errors import VerifyError
 from murmurate.judging.checking import verify
 from murmurate.mechanisms.flock import Flock
@@ -56,7 +57,7 @@ def test_files_are_the_same_from_any_number_of_workers(model, tmp_path):
 
 def test_a_worker_that_cannot_open_the_folder_leaves_its_file_in_the_work_folder(model, tmp_path, monkeypatch):
     _, files = written(model, tmp_path / "one", engine.Serial())
-    monkeypatch.setattr(samples, "UNFINISHED", "elsewhere")  # here alone: workers look for the folder of the usual name
+    monkeypatch.setattr(written_files, "UNFINISHED", "elsewhere")  # here alone: workers look for the folder of the usual name
     with engine.engine(2) as running:
         assert written(model, tmp_path / "two", running)[1] == files
 

@@ -40,3 +40,12 @@ def test_boxes_are_rounded_outward():
     assert outward((41.83, 12.41, 41.97, 12.58)) == (41.8, 12.4, 42.0, 12.6)
     assert outward((-33.91, -71.0, -33.9, -70.91)) == (-34.0, -71.0, -33.9, -70.9)
     assert outward((-90, -180, 90, 180)) == (-90, -180, 90, 180)
+
+
+def test_places_of_two_cities_and_places_far_off_name_the_same_cities_as_a_look_at_each():
+    lat = [city("Rome").lat] * 6 + [city("Helsinki").lat] * 3 + [-80.0]
+    lng = [city("Rome").lng] * 6 + [city("Helsinki").lng] * 3 + [170.0]
+    each = {one.name: one.share_of(lat, lng) for one in cities() if one.share_of(lat, lng) >= 0.2}
+    assert {one.name: share for one, share in cities_around(lat, lng, min_share=0.2)} == each
+    assert {"Rome", "Helsinki"} <= each.keys()
+    assert cities_around([], []) == []

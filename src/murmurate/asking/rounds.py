@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from murmurate.asking.bounding import bound, new_key, units_of_trips
 from murmurate.asking.budget import Budget
 from murmurate.asking.clipping import Sums, add, round_sums
-from murmurate.asking.table import Answer, Answers, Facts, Norm, Part, Round
+from murmurate.asking.table import Answer, Answers, Contributions, Facts, Norm, Part, Round
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.trips import Trips
 from murmurate.core.work import WorkFolder
@@ -35,9 +35,9 @@ PART_POINTS = 1_000_000
 HELD_POINTS = 4_000_000
 """Up to this many points, what `prepare` made is kept in memory between rounds; beyond that in private files."""
 
-COMPARED_PEOPLE = 1 << 22
-"""People who are compared in every round, those with the smallest hashes where there are more (34 MB). All people of a file are
-compared when it is read; this finds parts that were mixed up since."""
+COMPARED_PEOPLE = 1 << 20
+"""People who are compared in every round, those with the smallest hashes where there are more (8 MB). All people of a file are
+compared when it is read; this finds parts that were mixed up since, which share more than one person."""
 
 TWO_PARTS = "a person's trips (or one trip) came in two parts, so the bounds on one person could not be kept."
 """Why parts are refused that do not hold whole people."""
@@ -177,20 +177,13 @@ def facts_of(private: Any) -> Facts:
     return Facts(carries=private.carries(), time_zone=private.time_zone)
 
 
-def whole_people(parts: Iterable[Trips]) -> Iterator[Trips]:
-    """Yield the parts, and refuse a person who comes in two of them: each would be bounded on its own."""
-    seen = np.empty(0, np.uint64)
-    for part in parts:
-        seen = _compared([seen, part.user_ids.cast(pl.String).hash(seed=0).to_numpy()])
-        yield part
-
-
-def _compared(people: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """Return the hashes of the people of several parts; refuse one who is in two of them."""
-    together = np.sort(np.concatenate(people))
+def compared(people: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """Return the hashes of the people of several parts; refuse one who is in two of them: each would be bounded on its own."""
+    together = np.concatenate(people)
+    together.sort()  # in place: many parts have many people
     if (together[1:] == together[:-1]).any():
         raise GuaranteeRefused(TWO_PARTS)
-    return together[:COMPARED_PEOPLE]
+    return together[:COMPARED_PEOPLE].copy()  # a view would keep all of them
 
 
 @dataclass(frozen=True)
@@ -245,7 +238,7 @@ Found = tuple[dict[str, Sums], NDArray[np.uint64]]
 
 def _added(n_bins: Mapping[str, int], found: Sequence[Found]) -> Found:
     """Add what was found in several parts; refuse a person who is in two of them."""
-    people = _compared([here for _, here in found])
+    people = compared([here for _, here in found])
     return {name: add([sums[name] for sums, _ in found], bins) for name, bins in n_bins.items()}, people
 
 
@@ -263,16 +256,27 @@ def _count_part(item: tuple[Any, Any, _Place]) -> Found:
             counting.asked.prepare(part),
         )
         _keep(place, prepared)
-    rows = counting.asked.contribute(prepared.made)
+    asked = counting.asked
+    sums = [
+        _piece_sums(counting, asked.contribute(piece), prepared.n_units)
+        for piece in (asked.cut(prepared.made) if asked.cut else (prepared.made,))
+    ]
+    if len(sums) == 1:
+        return sums[0], prepared.people
+    return {table.name: add([one[table.name] for one in sums], table.n_bins) for table in asked.tables}, prepared.people
+
+
+def _piece_sums(counting: _Counting, rows: Mapping[str, Contributions], n_units: int) -> dict[str, Sums]:
+    """Check the rows of some units, and add them up, each unit clipped."""
     names = {table.name for table in counting.asked.tables}
     if set(rows) != names:
         raise ContractBroken("a round answers its tables", f"asked for {sorted(names)}, contributed to {sorted(rows)}.")
     for name, of in rows.items():
-        if len(of.unit) and not 0 <= np.min(of.unit) <= np.max(of.unit) < prepared.n_units:
+        if len(of.unit) and not 0 <= np.min(of.unit) <= np.max(of.unit) < n_units:
             raise ContractBroken(
                 "the clip applies to whole units", f"rows of {name} name other units than the units of its part."
             )
-    return round_sums(counting.asked.tables, rows, counting.norm), prepared.people
+    return round_sums(counting.asked.tables, rows, counting.norm)
 
 
 def _hashes(trips: Trips, unit: Unit, seed: int) -> NDArray[np.uint64]:

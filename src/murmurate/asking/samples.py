@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import secrets
-import shutil
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +19,8 @@ from murmurate.core.pseudonyms import write_drawn
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
 from murmurate.engine import Engine
-from murmurate.engine.shared import keep_freed_memory, opened
+from murmurate.engine.shared import give_back_memory, keep_freed_memory, opened
+from murmurate.engine.written_files import NewFile, Written, new_files, write_files
 from murmurate.noise import Randomness
 
 SAMPLE_TRIPS = 50_000
@@ -35,9 +32,6 @@ hand: one process writes a million trips in about two seconds."""
 
 MAX_FILES = 1_000
 """Most files in a folder of trips. More trips make larger files: those who open a folder look into each of them."""
-
-UNFINISHED = ".unfinished"
-"""Folder within a folder of trips in which workers write; a file leaves it when it is whole."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +65,6 @@ class Samples:
         if self.n <= ONE_FILE_TRIPS:
             write_drawn(((part, self.rng) for part in self), path, emits=emits, keep_ids=keep_ids)
             return {}
-        (path / UNFINISHED).mkdir(parents=True)
         firsts = range(0, self.n, self._at_once)
         keys = self.rng.words(8 * len(firsts)).reshape(-1, 8)
         batches = [
@@ -79,26 +72,12 @@ class Samples:
         ]
         each = -(-len(batches) // MAX_FILES)
         shared = self.engine.share(self.model)
+        give_back_memory()  # of the copy that was written for the workers
         items = [
-            _File(
-                shared, tuple(batches[k * each : (k + 1) * each]), path / name, self.engine.place(name), tuple(emits), keep_ids
-            )
-            for k, name in enumerate(f"part-{k:05d}.parquet" for k in range(-(-len(batches) // each)))
+            _File(shared, tuple(batches[k * each : (k + 1) * each]), file, tuple(emits), keep_ids)
+            for k, file in enumerate(new_files(self.engine, path, -(-len(batches) // each)))
         ]
-        hashes: dict[str, str] = {}
-        settled: list[Future[None]] = []
-        with ThreadPoolExecutor(1) as settling:  # files reach the disk while workers draw the next ones
-            for one, (digest, elsewhere) in zip(
-                items, progress.track(self.engine.map(_write_file, items), "drawing trips", len(items)), strict=True
-            ):
-                if elsewhere is not None:
-                    shutil.move(elsewhere, one.path)
-                hashes[one.path.name] = digest
-                settled.append(settling.submit(_settle, one.path))
-        for one_file in settled:
-            one_file.result()  # a disk that could not keep a file says so once
-        shutil.rmtree(path / UNFINISHED)
-        return hashes
+        return write_files(self.engine, _write_file, items, path, "drawing trips")
 
     @property
     def _at_once(self) -> int:
@@ -121,16 +100,14 @@ class _File:
 
     model: Any
     batches: tuple[_Batch, ...]
-    path: Path
-    place: Path | None
-    """Where to write it instead where the worker cannot open the folder of the release."""
+    file: NewFile
     emits: tuple[str, ...]
     keep_ids: bool
 
 
-def _write_file(one: _File) -> tuple[str, Path | None]:
-    """Draw, write and hash one file; return its hash, and where it lies if not in the folder of the release."""
-    if one.place is not None:  # in a worker, which nobody else uses
+def _write_file(one: _File) -> Written:
+    """Draw, write and hash one file."""
+    if one.file.place is not None:  # in a worker, which nobody else uses
         keep_freed_memory()
     model = opened(one.model)
 
@@ -138,21 +115,7 @@ def _write_file(one: _File) -> tuple[str, Path | None]:
         for batch in one.batches:
             yield _sampled(model, batch.first, batch.size, batch.keys[:32]), Randomness(batch.keys[32:])
 
-    folder, place = one.path.parent / UNFINISHED, one.place
-    there = folder.is_dir() or place is None
-    half = (folder / one.path.name if place is None or there else place).with_suffix(f".{secrets.token_hex(4)}")
-    write_drawn(parts(), half, emits=one.emits, keep_ids=one.keep_ids)
-    with half.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if place is not None and not there:
-        return digest, half
-    half.replace(one.path)  # whole or not at all; a worker that does the same again writes the same bytes
-    return digest, None
-
-
-def _settle(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+    return one.file.write(lambda path: write_drawn(parts(), path, emits=one.emits, keep_ids=one.keep_ids))
 
 
 def _sampled(model: Any, first: int, size: int, key: bytes) -> Trips:

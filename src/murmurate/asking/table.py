@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -167,6 +167,8 @@ class Round:
     contribute: Callable[[Any], Mapping[str, Contributions]]
     keep: str | None = None
     """Name under which what `prepare` made is kept for later rounds of the same name; None: it is made again."""
+    cut: Callable[[Any], Iterable[Any]] | None = None
+    """Cuts what `prepare` made into pieces of whole units, so that only the rows of one piece are in memory at a time."""
 
     def __post_init__(self) -> None:
         names = [table.name for table in self.tables]

@@ -43,7 +43,8 @@ def reidentify(
 
     The adversary knows k random points of every candidate, without (`places`) or with (`timed`) their times, and ranks
     the candidates by the sum of distances from those points to the released trace; for Laplace noise the timed sum is the
-    log-likelihood. Ties share the success. Targets and candidates are drawn by a fixed seed where there are more.
+    negative log-likelihood, up to constants. Ties share the success. Targets and candidates are drawn by a fixed seed where
+    there are more.
     """
     if not known:
         raise ParameterError("known must list how many true points are known, such as (1, 2, 4).")

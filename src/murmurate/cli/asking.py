@@ -73,7 +73,7 @@ def is_nearly_empty(made: Release, n_points: int) -> bool:
     """Return whether a release of trips or links holds nothing, or hardly anything of what was read."""
     import pyarrow.parquet as pq
 
-    from murmurate.core.expansion import table_files
+    from murmurate.core.parquet import table_files
 
     tables = [path for path in (made.folder / "data.parquet", made.folder / "links.parquet") if path.exists()]
     rows = sum(pq.read_metadata(file).num_rows for path in tables for file in table_files(path))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -207,13 +207,12 @@ def _judge(
     if folder is None or not against:
         missing = "a release folder (or a table with --release)" if folder is None else "the private file with --against"
         raise ParameterError(f"name {missing}.")
-    with working(), open_ledger(ledger) as book, ExitStack() as opened:
+    with working(), open_ledger(ledger) as book:
         place = parse(space) if space else None
         manifest = read_manifest(folder)
         if is_large(folder, against):
-            running = opened.enter_context(open_engine(engine))
-            options: dict[str, Any] = {"ledger": book, "read": read, "force": force, "space": place}
-            found: Review = opened.enter_context(review_in_parts(folder, against, running, **options))
+            with open_engine(engine) as running:  # its workers have read parts; scores are better off with small ones
+                found: Review = review_in_parts(folder, against, running, ledger=book, read=read, force=force, space=place)
         else:
             record = Internal(book, manifest.model_of or manifest.release_id)
             private = open_again(against, manifest, record, read=read, force=force)

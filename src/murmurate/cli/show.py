@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import typer
 
 from murmurate.core import progress
-from murmurate.errors import InputError, MurmurateError
+from murmurate.errors import InputError, MurmurateError, visible
 
 Answer = TypeVar("Answer")
 
@@ -40,7 +40,7 @@ def fault(error: BaseException) -> int:
     charged = say_charged(error)
     if isinstance(error, MurmurateError):
         notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
-        typer.echo(f"{_title(error) if not charged else 'What went wrong:'}\n{error}{notes}", err=True)
+        typer.echo(visible(f"{_title(error) if not charged else 'What went wrong:'}\n{error}{notes}"), err=True)
         return CHARGED if charged else error.exit_code
     if os.environ.get("MURMURATE_DEBUG"):
         import traceback

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 HOW_MANY = "How many such releases are planned"
 """Question with a number for an answer."""
+CUT_BY_DATA = "How points were made into trips was chosen by the columns and the typical pause between the points of the data."
+"""What is declared where nobody said how to clean."""
 PROMPTS = {"protect": "Whom to protect", "purpose": "What the release is for"}
 """Questions with words for answers."""
 
@@ -62,6 +64,8 @@ def start(
     purpose = purpose or _choice("purpose", PURPOSES, "road_flows" if roads else "synthetic_trips", asking)
     repeats = repeats or (until_it_fits(lambda: typer.prompt(HOW_MANY, default="1"), _number) if asking else 1)
     where, declared = _box(found, place, box, needed=purpose not in ("road_flows", "moved_points") and not roads, asking=asking)
+    clean, chosen = _cleaning(found, clean, purpose)
+    declared += [CUT_BY_DATA] if chosen else []
     numbers = found.rough()
     declared += [_numbers_words(numbers)]
     if asking:
@@ -77,7 +81,7 @@ def start(
         timed=found.trips.has_time,
         source=source,
         read=found.read,
-        clean=found.clean,
+        clean=clean,
         declared=declared,
         **numbers,
     )
@@ -99,6 +103,16 @@ def _looked(source: str, read: dict[str, Any], clean: dict[str, Any], asking: bo
             lambda: typer.prompt("The times carry no zone. Which one are they in, such as Europe/Helsinki"),
             lambda zone: look(source, read={**read, "time_zone": zone.strip()}, clean=clean),
         )
+
+
+def _cleaning(found: Look, given: Mapping[str, Any], purpose: str) -> tuple[dict[str, Any], bool]:
+    """Return the cleaning of the recipe, and whether it was chosen by looking at the data."""
+    from murmurate.ingest.cleaning import BY_PLACE
+
+    if given or purpose != "moved_points":
+        return dict(found.clean), bool(found.clean) and not given
+    by_time = {name: value for name, value in found.clean.items() if name not in BY_PLACE}  # else it tells of exact places
+    return by_time, bool(by_time)
 
 
 def _show(found: Look) -> None:
@@ -161,7 +175,7 @@ def _box_of(answer: str, offers: Sequence[Offer]) -> tuple[Sequence[float], list
     if not 1 <= int(answer) <= len(offers):
         raise ParameterError(f"there are boxes 1 to {len(offers)}; got {answer}.")
     chosen = offers[int(answer) - 1]
-    return chosen.box, [chosen.declared] if chosen.declared else []
+    return chosen.box, [chosen.declared]
 
 
 def _corners(text: str) -> Sequence[float]:

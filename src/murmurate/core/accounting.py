@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from murmurate.core.events import Approximate, Event, Gaussian, Laplace, PoissonGaussian, Pure
+from murmurate.core.events import Approximate, Event, Gaussian, Laplace, PoissonGaussian, Pure, for_several
 from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.errors import ParameterError
 
@@ -119,6 +119,27 @@ def delta_at(events: Iterable[Event], epsilon: float) -> float:
     if math.isnan(epsilon) or epsilon < 0:
         raise ParameterError(f"epsilon must be a number of at least 0; got {epsilon!r}.")
     return _delta(gather(events), float(epsilon))
+
+
+def several_words(events: Iterable[Event], parts: str, *, delta: float) -> str:
+    """Say what a promise per trip or day leaves to somebody with several of these `parts`; for statements.
+
+    Only pure epsilons grow in proportion. At the same delta the epsilon of Gaussian noise grows faster.
+
+    >>> several_words([Pure(epsilon=1.0)], "trips", delta=0.0)
+    'The privacy loss of somebody with n trips is n times as large as promised.'
+    """
+    if delta == 0:
+        return f"The privacy loss of somebody with n {parts} is n times as large as promised."
+    farther = [found for event in events if (found := for_several(event, SEVERAL)) is not None]
+    return (
+        f"The privacy loss of somebody with n {parts} is more than n times as large as promised: with {SEVERAL} of them, "
+        f"epsilon is {compose(farther, delta=delta):.3g} at the same delta."
+    )
+
+
+SEVERAL = 10
+"""Trips or days of one person for which statements say what a promise per trip or day is worth. Set by hand."""
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from murmurate.core.parameters import positive, share, whole
@@ -68,6 +68,19 @@ Event = Pure | Approximate | Laplace | Gaussian | PoissonGaussian
 
 _KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in (Pure, Approximate, Laplace, Gaussian, PoissonGaussian)}
 """Event classes by the name under which manifests and ledgers store them."""
+
+
+def for_several(event: Event, n: int) -> Event | None:
+    """Return the step as it holds for `n` units together, at n times the sensitivity; None where no closed form is known.
+
+    >>> for_several(Gaussian(noise_multiplier=4.0), 2)
+    Gaussian(noise_multiplier=2.0, times=1)
+    """
+    if isinstance(event, Pure):
+        return replace(event, epsilon=n * event.epsilon)
+    if isinstance(event, (Laplace, Gaussian)):
+        return replace(event, noise_multiplier=event.noise_multiplier / n)
+    return None
 
 
 def event_to_json(event: Event) -> dict[str, Any]:

@@ -8,15 +8,12 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import polars as pl
 
 from murmurate.core.foreign import FOREIGN, damaged, shown
 from murmurate.errors import Fault, InputError
-
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
 
 Item = TypeVar("Item")
 
@@ -26,8 +23,6 @@ TEXT_FLOOR_BYTES = 32 * 2**20
 """Bytes to which a small compressed text may expand by any factor: parsed, it takes about ten times as much memory."""
 TABLE_FLOOR_BYTES = 256 * 2**20
 """Bytes that the columns of a small Parquet file may take in memory, whatever the factor."""
-_FIXED_BYTES = 8
-"""Bytes of a value of fixed width, the widest kind that traces have."""
 MIN_ITEMS = 250_000
 """Features, edges or rows that a small file may hold. Each takes up to 1 kB as Python objects, so 250 MB together."""
 MIN_ROWS = 5_000_000
@@ -153,81 +148,6 @@ def _too_many(file: Path, what: str) -> InputError:
         [Fault(f"holds {what}, far more than a file of its size does: refused as a decompression bomb", file=str(file))],
         "decompress it yourself if it is right, or write it in smaller parts.",
     )
-
-
-def refuse_expansion(
-    table: pq.ParquetFile, path: Path, columns: Sequence[str] | None = None, *, max_expansion: float = MAX_EXPANSION
-) -> None:
-    """Refuse a Parquet file whose columns would take far more memory than the file has bytes, before they are read.
-
-    Values of fixed width take eight bytes a row, whatever the file says. Texts that are stored once and repeated by number
-    take the longest of them for every row at most, so the longest is looked up.
-    """
-    allowed = max(TABLE_FLOOR_BYTES, int(max_expansion * path.stat().st_size))
-    meta, leaves = table.metadata, table.schema
-    wanted = [k for k in range(meta.num_columns) if columns is None or leaves.column(k).path.split(".")[0] in columns]
-    texts = [k for k in wanted if leaves.column(k).physical_type in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")]
-    total = meta.num_rows * _FIXED_BYTES * (len(wanted) - len(texts))
-    for group in range(meta.num_row_groups):
-        chunks = [meta.row_group(group).column(k) for k in texts]
-        total += sum(max(chunk.total_uncompressed_size, chunk.num_values) for chunk in chunks)
-        if total > allowed:
-            break
-        coded = [chunk.path_in_schema for chunk in chunks if _many_repeats(chunk, allowed)]
-        total += sum(_longest(path, group, name) * meta.row_group(group).num_rows for name in coded)
-    if total > allowed:
-        reason = (
-            f"its {meta.num_rows:,} rows expand to more than {max_expansion:g} times the file: refused as a decompression bomb."
-        )
-        raise InputError(
-            [Fault(reason, file=str(path))],
-            "read and write it once with a tool that you trust, in smaller parts.",
-        )
-
-
-def _many_repeats(chunk: Any, allowed: int) -> bool:
-    """Whether texts stored once could be repeated beyond the bound; none is longer than the chunk itself."""
-    return bool(chunk.num_values * max(chunk.total_uncompressed_size, 1) > allowed)
-
-
-def _longest(path: Path, group: int, name: str) -> int:
-    """Return the bytes of the longest text in the dictionary of a column, read without any row but the first."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path, read_dictionary=[name], pre_buffer=False) as table:
-        if pa.types.is_nested(table.schema_arrow.field(name.split(".", maxsplit=1)[0]).type):
-            return 0
-        batch = next(table.iter_batches(batch_size=1, row_groups=[group], columns=[name], use_threads=False), None)
-    if batch is None or batch.num_columns == 0 or not pa.types.is_dictionary(batch.column(0).type):
-        return 0
-    longest = pc.max(pc.binary_length(batch.column(0).dictionary)).as_py()
-    return int(longest or 0)
-
-
-def table_files(path: Path) -> list[Path]:
-    """Return the files of a table: the path itself or, where it is a folder, its files in the order of their names."""
-    return sorted(path.iterdir()) if path.is_dir() else [path]
-
-
-def read_table(path: Path, *, without: Sequence[str] = ()) -> pl.DataFrame:
-    """Read a Parquet file or folder of a release, `without` some columns.
-
-    What is damaged, or expands far beyond its size, is refused.
-    """
-    import pyarrow.parquet as pq
-
-    try:
-        for part in table_files(path):
-            with pq.ParquetFile(part, pre_buffer=False) as file:
-                names = [name for name in file.schema_arrow.names if name not in without]
-                refuse_expansion(file, part, names)
-        return pl.read_parquet(table_files(path), columns=names)
-    except InputError:
-        raise
-    except FOREIGN as error:
-        raise InputError(f"{path} is damaged: {shown(error)}.") from None
 
 
 def as_schema(table: pl.DataFrame, schema: Mapping[str, Any], what: str) -> pl.DataFrame:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from murmurate.core.mechanism import Rng
 from murmurate.core.parameters import one_of
-from murmurate.core.shuffle import Shuffle, Words
+from murmurate.core.shuffle import Group, Shuffle, Words
 from murmurate.core.space import Floats, Integers
 from murmurate.core.trips import Trips
 from murmurate.errors import InputError
@@ -72,27 +72,35 @@ def write_trips(
     n_points: int | None = None,
     on_part: Any = None,
 ) -> None:
-    """Write the trips to one Parquet file under pseudonyms; `on_part(Named)` is called with each part's names."""
+    """Write the trips to one Parquet file under pseudonyms; `on_part(Named)` is called with each part's names.
+
+    They are sorted in memory. `n_points` is an upper bound on their points, if known.
+    """
     columns: list[str] | None = None
-    with Shuffle(path.parent, n_points) as shuffle:
-        for part in parts:
-            mine = [name for name in emits if name in part.columns]
-            if columns is not None and mine != columns:
-                raise InputError(f"parts of one release differ in their columns: {columns} and {mine}.")
-            columns = mine
-            uids, tids = _draw(part, link, rng)
-            if keep_ids:
-                shuffle.keep(part)
-            elif on_part is not None:
-                on_part(_named(part, uids, tids))
-            shuffle.add(part, columns, uids, tids)
-        _write(shuffle, path, columns or [name for name in emits if name in ("lat", "lng")])
+    shuffle = Shuffle(n_points)
+    for part in parts:
+        columns = same_columns(columns, [name for name in emits if name in part.columns])
+        uids, tids = draw_names(part, link, rng)
+        if keep_ids:
+            shuffle.keep(part)
+        elif on_part is not None:
+            on_part(named(part, uids, tids))
+        shuffle.add(part, columns, uids, tids)
+    columns = columns or [name for name in emits if name in ("lat", "lng")]
+    write_groups(shuffle.groups(columns), path, columns, shuffle.kept)
+
+
+def same_columns(known: list[str] | None, found: list[str]) -> list[str]:
+    """Return the columns of a part; refuse a part whose columns differ from those of the others."""
+    if known is not None and found != known:
+        raise InputError(f"parts of one release differ in their columns: {known} and {found}.")
+    return found
 
 
 def write_drawn(parts: Iterable[tuple[Trips, Rng]], path: Path, *, emits: Sequence[str], keep_ids: bool = False) -> None:
-    """Write synthetic trips to one Parquet file, a row group a part, under names drawn from the stream beside each part.
+    """Write synthetic trips to one Parquet file, one row group for each part, under names drawn from the part's stream.
 
-    They are written as they come: the order in which a model drew them reveals nothing.
+    They are written in the order in which the model drew them, which reveals nothing.
     """
     with ExitStack() as open_files:
         writer: pq.ParquetWriter | None = None
@@ -128,7 +136,8 @@ def name_words(words: Words, letter: str) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(words), pa.py_buffer(ends), pa.py_buffer(text))
 
 
-def _draw(part: Trips, link: Link, rng: Rng) -> tuple[Words, Words]:
+def draw_names(part: Trips, link: Link, rng: Rng) -> tuple[Words, Words]:
+    """Draw a random uid and tid for each trip; trips that `link` keeps together share a uid."""
     if link == "none":
         people: Words = rng.words(part.n_trips)
     else:
@@ -140,7 +149,8 @@ def _draw(part: Trips, link: Link, rng: Rng) -> tuple[Words, Words]:
     return people, rng.words(part.n_trips)
 
 
-def _named(part: Trips, uids: Words, tids: Words) -> Named:
+def named(part: Trips, uids: Words, tids: Words) -> Named:
+    """Return which name each trip of a part was given."""
     return Named(
         pl.Series(name_words(uids, "u")),
         pl.Series(name_words(tids, "t")),
@@ -149,11 +159,12 @@ def _named(part: Trips, uids: Words, tids: Words) -> Named:
     )
 
 
-def _write(shuffle: Shuffle, path: Path, columns: list[str]) -> None:
+def write_groups(groups: Iterable[Group], path: Path, columns: list[str], kept: pl.DataFrame | None = None) -> None:
+    """Write trips that are ordered by name to one Parquet file, a row group each; `kept` are their own names, for studies."""
     with _writer(path, columns) as writer:
-        for uids, tids, sizes, values in shuffle.groups(columns):
-            if shuffle.kept is not None:
-                encoded = [_encoded_text(shuffle.kept[side].gather(uids)) for side in ("uid", "tid")]
+        for uids, tids, sizes, values in groups:
+            if kept is not None:
+                encoded = [_encoded_text(kept[side].gather(uids)) for side in ("uid", "tid")]
             else:
                 encoded = [_encoded(uids, "u"), _encoded(tids, "t")]
             _write_group(writer, encoded, sizes, [values[name] for name in columns], columns)
@@ -177,7 +188,9 @@ def _writer(path: Path, columns: list[str]) -> pq.ParquetWriter:
 def _schema(columns: list[str]) -> pa.Schema:
     text = pa.dictionary(pa.int32(), pa.string())
     fields = [("uid", text), ("tid", text), *((name, ARROW[name]) for name in columns)]
-    return pa.schema([*fields, ("geometry", pa.binary())] if _has_points(columns) else fields)
+    fields += [("geometry", pa.binary())] if _has_points(columns) else []
+    # nothing is missing, and not marking what is saves time
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in fields])
 
 
 def _has_points(columns: list[str]) -> bool:

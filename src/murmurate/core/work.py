@@ -1,12 +1,14 @@
-"""Make private work folders that only this account may open, removed when done and swept after a crash."""
+"""Make private work folders that only this account may open; deleted at the end, or after a crash by the next start."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import os
+import re
 import secrets
 import shutil
+import stat
 import tempfile
 import weakref
 from contextlib import suppress
@@ -18,25 +20,28 @@ from murmurate.errors import MurmurateError
 PREFIX = "work-"
 """How the names of work folders begin; the process number follows."""
 TRIES = 5
-"""Times a work folder is made before giving up, where others sweep it in the moment before it is locked."""
+"""Attempts to make a work folder: another process may delete a new one in the moment before it is locked."""
 
 
 NOTES = "work-places"
-"""Folder of the state folder with one note for each folder that holds work folders."""
+"""Subfolder of the state folder with one note for each folder that contains work folders."""
 ELSEWHERE = "elsewhere"
-"""File in a work folder that names where its files lie, where that is a store."""
+"""File in a work folder with the address of its files, if they are in a store."""
+_STORED = re.compile(rf"[^:]+://.*/{PREFIX}[0-9a-f]{{16}}", re.DOTALL)
+"""Pattern of the address of work files in a store."""
 
 
 class WorkFolder:
     """A folder for private intermediate files, mode 0700, deleted when closed, collected or at exit.
 
-    It lies under `parent`, by default in the user's state folder beside the ledger, never in the system's temporary folder.
-    The process that made it holds a lock on it, so that the next start, on any machine that shares the disk, can delete those
-    of killed processes; the state folder notes where they lie. Windows cannot lock folders; there the process number in the
-    name says whether its maker lives.
+    It is under `parent`, by default in the user's state folder beside the ledger, never in the system's temporary folder. The
+    process that made it holds a lock on it. So the next start, on any machine that shares the disk, can recognise and delete
+    folders of killed processes; the state folder records where they are. Windows cannot lock folders. There, the process
+    number in the name tells whether the process still runs.
 
-    Where `parent` is the address of an object store, such as s3://bucket/work, the `files` lie there and are encrypted; the
-    folder itself is then in the state folder and only notes where. On a network drive the files are encrypted, too.
+    If `parent` is the address of an object store, such as s3://bucket/work, the `files` are there and encrypted. The folder
+    itself is then in the state folder and only records the address. Files are also encrypted on a network drive, and in a
+    folder that belongs to another account or is open to all: whoever replaced a file could otherwise make a worker run it.
     """
 
     def __init__(self, parent: str | Path | None = None) -> None:
@@ -47,14 +52,14 @@ class WorkFolder:
         sweep(home)
         sweep_elsewhere()
         self.path, lock = _locked_folder(home)
-        if address is None:  # a store may be far: what is left there is encrypted, and waits for the next that uses one
+        if address is None:  # files in a store are encrypted; the next release that uses a store deletes those left there
             _note(home.absolute())
         self._remove = weakref.finalize(self, _remove, self.path, lock, made)
         self.files = WorkFiles(str(self.path))
         if address is not None:
             self.files = WorkFiles(f"{address.rstrip('/')}/{PREFIX}{secrets.token_hex(8)}", secrets.token_bytes(32))
-            (self.path / ELSEWHERE).write_text(self.files.where, encoding="utf-8")  # before anything is there
-        elif on_network(home):
+            (self.path / ELSEWHERE).write_text(self.files.where, encoding="utf-8")  # before any file is there
+        elif on_network(home) or _is_open(home):
             self.files = WorkFiles(f"file://{self.path}/encrypted", secrets.token_bytes(32))
         if self.files.key is not None:
             self.files.try_out()
@@ -65,11 +70,11 @@ class WorkFolder:
 
 
 def sweep(home: Path) -> list[Path]:
-    """Delete work folders whose process is gone, and return them."""
+    """Delete work folders of this account whose process is gone, and return them."""
     stale = []
     for path in home.glob(f"{PREFIX}*-*"):
-        if not path.is_dir() or not path.name.removeprefix(PREFIX).partition("-")[0].isdigit():
-            continue  # not one of ours
+        if not _is_own(path) or not path.name.removeprefix(PREFIX).partition("-")[0].isdigit():
+            continue
         lock = _lock(path) if os.name != "nt" else None if _alive(path.name) else -1
         if lock is not None:
             if _delete(path):
@@ -79,14 +84,14 @@ def sweep(home: Path) -> list[Path]:
 
 
 def sweep_elsewhere() -> None:
-    """Delete what killed processes of this account left in folders that only they were told of, such as by `--work`."""
+    """Delete what killed processes of this account left in other folders, such as those given by `--work`."""
     for home in _noted():
         sweep(home)
         _forget(home)
 
 
 def _noted() -> list[Path]:
-    """Return the folders that are noted; none where the state folder is that of another account, which sweeps them itself."""
+    """Return the recorded folders; none if the state folder belongs to another account, which cleans them up itself."""
     homes = []
     with suppress(PermissionError):
         for note in (state_folder() / NOTES).glob("*"):
@@ -96,7 +101,7 @@ def _noted() -> list[Path]:
 
 
 def _note(home: Path) -> None:
-    """Remember a folder that holds work folders. Where the state folder cannot be written to, only its next user sweeps it."""
+    """Record a folder that contains work folders. If the state folder is read-only, only its next user cleans it up."""
     note = _note_of(home)
     with suppress(OSError):
         note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -108,7 +113,7 @@ def _note(home: Path) -> None:
 
 
 def _forget(home: Path) -> None:
-    """Drop the note of a folder that holds no work folders any more."""
+    """Delete the record of a folder that no longer contains work folders."""
     if not _has_folders(home):
         _note_of(home).unlink(missing_ok=True)
         if _has_folders(home):  # somebody began to work there meanwhile
@@ -121,6 +126,24 @@ def _note_of(home: Path) -> Path:
 
 def _has_folders(home: Path) -> bool:
     return any(True for _ in home.glob(f"{PREFIX}*-*"))
+
+
+def _is_own(path: Path) -> bool:
+    """Return whether this is a folder (not a link) of this account that nobody else can write to. Then its note is trusted."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    closed = os.name == "nt" or (found.st_uid == os.geteuid() and not found.st_mode & 0o022)
+    return stat.S_ISDIR(found.st_mode) and closed
+
+
+def _is_open(home: Path) -> bool:
+    """Return whether an account other than root could replace files in a folder: its owner, or all without a sticky bit."""
+    if os.name == "nt":
+        return False
+    found = home.stat()
+    return found.st_uid not in (0, os.geteuid()) or found.st_mode & 0o1002 == 0o0002
 
 
 def state_folder() -> Path:
@@ -168,8 +191,9 @@ def _delete(path: Path) -> bool:
     """Delete a work folder, and first what it keeps in a store; where that cannot be, it stays for the next sweep."""
     noted = path / ELSEWHERE
     try:
-        if noted.is_file():
-            remove_store(noted.read_text(encoding="utf-8"))
+        where = noted.read_text(encoding="utf-8") if noted.is_file() else ""
+        if _STORED.fullmatch(where):  # nothing but a folder of work files is ever deleted
+            remove_store(where)
     except (OSError, MurmurateError):
         return False
     shutil.rmtree(path, ignore_errors=True)

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +108,17 @@ class WorkFiles:
 
     def get_segment(self, name: str, k: int, first: int, end: int) -> bytes:
         """Return segment k, which lies from `first` to before `end`; no other byte is read."""
+        return self.get_segments(name, k, (first, end))[0]
+
+    def get_segments(self, name: str, first: int, ends: Sequence[int]) -> list[bytes]:
+        """Return the segments from number `first` on that lie between these ends, read at once; no other byte is read."""
         if self.key is None:
             raise RuntimeError("segments are for encrypted files")
-        return _opened(self.key, f"{name}/{k}", self._load(name, first, end)) if end > first else b""
+        content = self._load(name, ends[0], ends[-1]) if ends[-1] > ends[0] else b""
+        return [
+            _opened(self.key, f"{name}/{first + k}", content[low - ends[0] : high - ends[0]]) if high > low else b""
+            for k, (low, high) in enumerate(pairwise(ends))
+        ]
 
     def has(self, name: str) -> bool:
         """Return whether a file is there."""

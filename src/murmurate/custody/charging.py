@@ -64,6 +64,7 @@ def charged(
                 accept_no_guarantee=accept_no_guarantee,
                 seeded=seeded,
                 signed=signed,
+                days_in=private.time_zone,
             )
         except MurmurateError:
             if not _is_charged(ledger, internal.release_id):  # what the same order keeps that came first stays

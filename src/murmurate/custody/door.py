@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,13 +22,14 @@ from murmurate.core.guarantee import Guarantee
 from murmurate.core.ledger import Ledger
 from murmurate.core.mechanism import Learner, Mechanism, Payload
 from murmurate.core.parameters import public_parameters, whole
-from murmurate.core.pseudonyms import Link, write_trips
+from murmurate.core.pseudonyms import Link
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
 from murmurate.custody.charging import charged
 from murmurate.custody.internal import Internal, PairingFile
 from murmurate.custody.promises import checked
 from murmurate.custody.reading import Private, fitted_whole, measured_model, read_privately, together
+from murmurate.custody.trips_in_parts import TripsInParts
 from murmurate.engine import Engine, Serial
 from murmurate.engine import engine as open_engine
 from murmurate.errors import InputError, LedgerError, ParameterError, UnknownPopulation
@@ -121,19 +123,11 @@ def release(
         elif isinstance(payload, Samples):
             hashes = payload.write_to(temporary / DATA, emits=mechanism.emits, keep_ids=keep_ids)
         else:
-            pairing = PairingFile(internal) if mechanism.paired and keep_pairing and not keep_ids else None
-            write_trips(
-                [payload] if isinstance(payload, Trips) else payload,
-                temporary / DATA,
-                emits=mechanism.emits,
-                rng=rng,
-                link=link,
-                keep_ids=keep_ids,
-                n_points=payload.n_points if isinstance(payload, Trips) else private.n_points if mechanism.paired else None,
-                on_part=pairing,
-            )
-            if pairing is not None:
-                pairing.close()
+            kept = PairingFile(internal) if mechanism.paired and keep_pairing and not keep_ids else None
+            if isinstance(payload, Trips):
+                payload = TripsInParts.whole(payload, rng, work_in, keep_ids=keep_ids)
+            with kept or nullcontext():
+                hashes = payload.write_to(temporary / DATA, emits=mechanism.emits, link=link, keep_ids=keep_ids, pairing=kept)
         kind = getattr(payload, "kind", "trips")
         noted = {"kind": kind, "seeded": rng.seeded, **facts, **made}
         manifest = _sealed(temporary, mechanism, private, ledger, internal, formats=formats, hashes=hashes, **noted)

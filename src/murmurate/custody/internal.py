@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 import polars as pl
+import pyarrow.parquet as pq
 
 from murmurate.core.ledger import Ledger
 from murmurate.core.pseudonyms import Named
@@ -18,6 +20,8 @@ from murmurate.core.trips import Identity
 
 PAIRING = "pairing.parquet"
 """File that says which original each released trip came from."""
+HALF_PAIRING = "pairing.half"
+"""The same while it is written; a killed release leaves it."""
 SOURCE = "source.json"
 """File that holds the fingerprint of the private file, and how it was read and cleaned."""
 UNFINISHED = "unfinished"
@@ -85,6 +89,7 @@ class Internal:
         path = self.folder / PAIRING
         there = path.is_file()
         path.unlink(missing_ok=True)
+        (self.folder / HALF_PAIRING).unlink(missing_ok=True)
         return there
 
     def unfinished(self) -> Path:
@@ -102,17 +107,31 @@ class Internal:
 
 
 class PairingFile:
-    """Collects the names of released trips, part by part."""
+    """Writes the names of released trips, part by part; a context at whose end, without an error, the file is there."""
 
     def __init__(self, internal: Internal) -> None:
         self._path = internal.make() / PAIRING
-        self._parts: list[pl.DataFrame] = []
+        self._half = internal.folder / HALF_PAIRING
+        self._writer: pq.ParquetWriter | None = None
 
     def __call__(self, named: Named) -> None:
         """Add the names of one part."""
-        self._parts.append(pl.DataFrame(vars(named)))
+        self.add(pl.DataFrame(vars(named)))
 
-    def close(self) -> None:
-        """Write what was collected."""
-        if self._parts:
-            pl.concat(self._parts).write_parquet(self._path, compression="uncompressed")  # random names do not shrink
+    def add(self, names: pl.DataFrame) -> None:
+        """Add the names of one part, with those of the originals."""
+        table = names.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String)).to_arrow()
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._half, table.schema, compression="NONE")  # random names do not shrink
+        self._writer.write_table(table)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            if kind is None:
+                self._half.replace(self._path)
+            else:
+                self._half.unlink()

@@ -85,11 +85,12 @@ def findings(mechanism: Any, private: Private, engine: Engine | None = None) -> 
                 f"Give more data{_or_finer(guarantee.unit.name)}.",
             )
         )
+    stays = "" if isinstance(guarantee, GeoInd) else " --split-stay 10min --max-speed 200"  # these look at places
     if seen.trips and seen.raw > seen.trips / 2 and not private.identity.made_with.get("clean"):
         found.append(
             Finding(
                 "most trips last for hours: this looks like a raw stream that was never split into trips",
-                "Add --split-gap 5min --split-stay 10min --max-speed 200, or let `murmurate start FILE` write a recipe.",
+                f"Add --split-gap 5min{stays}, or let `murmurate start FILE` write a recipe.",
             )
         )
     if seen.left_out > MOST_LEFT_OUT * max(seen.trips, 1):
@@ -204,11 +205,13 @@ def told(found: Iterable[Finding]) -> str:
     return "\n".join(f"- {finding.words}.\n  {finding.remedy}" for finding in found)
 
 
-def weakness(mechanism: Any, private: Private) -> str | None:
-    """Say why a promise hardly protects anybody, if it does not: a total that means nothing, or times that stay exact."""
+def weakness(mechanism: Any, private: Private, *, keep_ids: bool = False) -> str | None:
+    """Say why a promise hardly protects anybody, if it does not: a meaningless total, exact times, names that are kept."""
     guarantee = mechanism.guarantee()
     unit = guarantee.unit.name
     reasons = []
+    if mechanism.paired and keep_ids:
+        reasons.append("every released trip keeps the uid and tid of its original, so it names its person")
     if isinstance(guarantee, DP) and guarantee.epsilon > MEANINGLESS_EPSILON:
         reasons.append(
             f"epsilon {guarantee.epsilon:g} per {unit} allows a factor of e^{guarantee.epsilon:g}, which hides nobody"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from murmurate.asking.rounds import is_measured
-from murmurate.core.guarantee import DP, FINER, Guarantee, NoGuarantee, Unit
+from murmurate.core.guarantee import DP, FINER, GeoInd, Guarantee, NoGuarantee, Unit
 from murmurate.core.mechanism import Mechanism
+from murmurate.core.names import one_spelling_of
 from murmurate.core.pseudonyms import Link, link_word
+from murmurate.core.trips import Trips
 from murmurate.custody.reading import Private
 from murmurate.errors import InputError, ParameterError
+from murmurate.ingest.cleaning import BY_PLACE
 from murmurate.ingest.columns import NAMES, ROW_NUMBER, plain
 
 
@@ -19,6 +24,10 @@ def checked(mechanism: Mechanism, private: Private, link: Link) -> Guarantee:
     if isinstance(guarantee, DP) and not mechanism.local:
         _refuse_nobody(guarantee.unit, private)
         _refuse_wide_delta(guarantee, private)
+    if isinstance(guarantee, GeoInd):
+        _refuse_cut_by_place(private)
+    if guarantee.unit.name in ("user", "user_day") and isinstance(private, Trips):
+        _refuse_two_spellings(private)
     needs = mechanism.needs | ({"time"} if guarantee.unit.name == "user_day" or link == "day" else set())
     missing = needs - private.carries()
     if missing:
@@ -53,6 +62,28 @@ def _refuse_nobody(unit: Unit, private: Private) -> None:
             "all trips belong to one identifier, so the unit user spans the whole file and nothing could be released of it. "
             "Nothing was charged.",
             "Check which column names people, or use unit user_day or trip.",
+        )
+
+
+def _refuse_cut_by_place(private: Private) -> None:
+    """Refuse cleaning by places under a promise about places: a split at a stay would show that there was one."""
+    used = [name for name in BY_PLACE if private.identity.made_with.get("clean", {}).get(name) is not None]
+    if used:
+        raise InputError(
+            f"cleaning by {' and '.join(used)} looks at the exact places, and its result would show in the times and number of "
+            "released points: no promise about places would hold. Nothing was charged.",
+            "Leave it out and split by pauses alone (--split-gap, --occupied), or use a mechanism for synthetic trips.",
+        )
+
+
+def _refuse_two_spellings(private: Trips) -> None:
+    """Refuse trips made in Python in which two names are one person for the ledger; files are read with one name for each."""
+    names = private.user_ids.cast(pl.String)
+    if one_spelling_of(names).n_unique() < len(names):
+        raise InputError(
+            "some people are spelled in two ways (such as '7' and ' 7'), so each would be bounded as two people. Nothing was "
+            "charged.",
+            "Make the trips with murmurate.read, which gives each person one name, or correct the uid column.",
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,13 +12,13 @@ import polars as pl
 from murmurate import engine, noise
 from murmurate.asking.bounding import bound, new_key
 from murmurate.asking.kept_answers import alone, load_answers, save_answers
-from murmurate.asking.rounds import Asking, fitted, is_measured, whole_people
+from murmurate.asking.rounds import Asking, Held, fitted, is_measured
 from murmurate.asking.samples import Samples
-from murmurate.core import progress
 from murmurate.core.guarantee import Guarantee
 from murmurate.core.mechanism import Applied, Payload
 from murmurate.core.trips import Identity, Trips
 from murmurate.custody.internal import Internal
+from murmurate.custody.trips_in_parts import TripsInParts
 from murmurate.errors import GuaranteeRefused
 
 
@@ -48,7 +48,7 @@ def read_privately(
     internal: Internal | None = None,
     work_in: str | Path | None = None,
     resumed: bool = False,
-) -> Trips | Payload | Iterable[Trips]:
+) -> Trips | Payload | Samples | TripsInParts:
     """Run a mechanism on private trips; return what leaves: trips, parts of trips, or another payload.
 
     A rehearsal has no `internal` folder and keeps nothing.
@@ -63,7 +63,7 @@ def read_privately(
         n_trips = mechanism.n_out or max(1, round(model.n))  # as many as a noisy count found, where no number is set
         return Samples(model, n_trips, rng, running)
     if mechanism.local and not isinstance(private, Trips):
-        return _streamed(mechanism, guarantee, private, rng, running)
+        return _in_parts(mechanism, guarantee, private, rng, running, work_in)
     whole: Trips | Payload = mechanism.apply(bound(_whole(private), guarantee.unit, new_key(rng)), rng)
     return whole
 
@@ -92,16 +92,21 @@ def fitted_whole(mechanism: Any, guarantee: Guarantee, private: Private, rng: no
     return mechanism.fit(bound(_whole(private), guarantee.unit, new_key(rng)), rng, **kept)
 
 
-def _streamed(
-    mechanism: Applied, guarantee: Guarantee, private: Partitions, rng: noise.Randomness, running: engine.Engine
-) -> Iterator[Trips]:
-    work = partial(_apply_part, mechanism, guarantee, new_key(rng))
-    items = ((part, rng.spawn(1)[0]) for part in whole_people(private))
-    return progress.track(running.map(work, items), "releasing")
+def _in_parts(  # noqa: PLR0917
+    mechanism: Applied,
+    guarantee: Guarantee,
+    private: Partitions,
+    rng: noise.Randomness,
+    running: engine.Engine,
+    work_in: str | Path | None,
+) -> TripsInParts:
+    """Let a local mechanism read parts of whole people, each by itself."""
+    work = partial(_apply, mechanism, guarantee, new_key(rng))
+    sources = private.sources() if hasattr(private, "sources") else (Held(part) for part in private)
+    return TripsInParts(sources, work, rng, running, private.n_points if mechanism.paired else None, work_in)
 
 
-def _apply_part(mechanism: Applied, guarantee: Guarantee, key: bytes, item: tuple[Trips, noise.Randomness]) -> Trips:
-    part, rng = item
+def _apply(mechanism: Applied, guarantee: Guarantee, key: bytes, part: Trips, rng: noise.Randomness) -> Trips:
     released = mechanism.apply(bound(part, guarantee.unit, key), rng)
     if not isinstance(released, Trips):
         raise GuaranteeRefused(f"{mechanism.name} says it works on each person alone but did not return trips.")

@@ -43,7 +43,7 @@ class Prepared:
 
     def weakness(self) -> str | None:
         """Say why the promise hardly protects anybody, if it does not."""
-        return weakness(self.mechanism, self.private)
+        return weakness(self.mechanism, self.private, keep_ids=self.recipe.keep_ids)
 
     def release(
         self,

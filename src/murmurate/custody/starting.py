@@ -53,8 +53,8 @@ class Offer:
 
     label: str
     box: Box
-    declared: str = ""
-    """The sentence that goes into the release; empty where the box is public by itself."""
+    declared: str
+    """The sentence that goes into the release: how the data took part in the choice."""
     share: float = 1.0
     """Share of the points inside; private."""
 
@@ -103,7 +103,12 @@ class Look:
             "roughly where the data lie.",
         )
         cities = [
-            Offer(f"{city.name}, {city.country} ({', '.join(f'{value:g}' for value in city.box)})", city.box, share=share)
+            Offer(
+                f"{city.name}, {city.country} ({', '.join(f'{value:g}' for value in city.box)})",
+                city.box,
+                f"The box is that of {city.name}, which was offered because many points of the data lie there.",
+                share,
+            )
             for city, share in cities_around(lat, lng)[:3]
         ]
         wide = max(box[2] - box[0], box[3] - box[1]) > WIDE_DEG

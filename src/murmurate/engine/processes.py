@@ -13,10 +13,11 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from pathlib import Path
 from threading import Thread
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 from murmurate.engine.shared import SharingEngine
 from murmurate.errors import EngineError
@@ -80,6 +81,14 @@ class Processes(SharingEngine):
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
 
+    def __enter__(self) -> Self:
+        """Start the process from which workers are forked. Its imports take seconds, while this process prepares the work."""
+        if sys.platform.startswith("linux"):
+            _context()
+            with one_thread_each():
+                forkserver.ensure_running()
+        return super().__enter__()
+
     def start(self, *modules: str, work_in: str | Path | None = None) -> None:
         """Start the processes and let them import these modules, while this process goes on."""
         self._work_in = work_in or self._work_in
@@ -106,10 +115,12 @@ class Processes(SharingEngine):
         self._end(wait=True)
 
     def _submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=_context(), initializer=_end_with_parent)
         try:
             with one_thread_each():  # the processes are started by the first item
+                if self._pool is None:
+                    self._pool = ProcessPoolExecutor(
+                        self.workers, mp_context=_context(), initializer=_start_worker, initargs=(dict(os.environ),)
+                    )
                 return self._pool.submit(function, item)
         except BrokenProcessPool as error:  # a worker died while the pool was idle
             failed: Future[Result] = Future()
@@ -142,8 +153,6 @@ _reaping = False
 
 def _reap_forkserver() -> None:
     """Wait for the process that workers are forked from, so that what they used is counted as used by this process."""
-    from multiprocessing import forkserver
-
     stop = getattr(forkserver._forkserver, "_stop", None)
     if stop is not None:
         stop()
@@ -184,6 +193,13 @@ def one_thread_each() -> Iterator[None]:
 def _import(modules: tuple[str, ...]) -> None:
     for module in modules:
         import_module(module)
+
+
+def _start_worker(environment: dict[str, str]) -> None:
+    """Take over the driver's environment, such as credentials of a store; that of the parent process may be older."""
+    os.environ.clear()
+    os.environ.update(environment)
+    _end_with_parent()
 
 
 def _end_with_parent() -> None:

@@ -51,8 +51,16 @@ def opened(handle: Any) -> Any:
     if not isinstance(handle, Shared):
         return handle
     if _last is None or _last[0] != handle:
+        _last = None
+        give_back_memory()  # of the work before, which had a value of its own
         _last = handle, pickle.loads(handle.files.get(handle.name))  # noqa: S301  written by this very run, for it alone
     return _last[1]
+
+
+def forget(handle: Any) -> None:
+    """Delete the file of a shared value that must not lie there longer than it is needed."""
+    if isinstance(handle, Shared):
+        handle.files.remove([handle.name])
 
 
 def keep_freed_memory() -> None:

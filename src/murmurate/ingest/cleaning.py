@@ -20,6 +20,9 @@ from murmurate.ingest.pipeline import Removed, Step, pipeline
 from murmurate.ingest.segment import drop_single_visits, occupied_runs, split_gaps, split_stays
 from murmurate.ingest.stream import Part, Partitions
 
+BY_PLACE = ("max_speed_kmh", "split_stay_s")
+"""Settings whose steps look at places: which points are left out, and where trips end, then tells of them exactly."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cleaning:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -104,7 +105,8 @@ def option(**columns: str) -> str:
     >>> option(lat="breite")
     "--column lat=breite (in Python columns={'lat': 'breite'})"
     """
-    flags = " ".join(f"--column {name}={_quoted(column)}" for name, column in columns.items())
+    # people copy this into a shell, and names of columns are a stranger's
+    flags = " ".join(f"--column {name}={shlex.quote(column)}" for name, column in columns.items())
     pairs = ", ".join(f"{name!r}: {column!r}" for name, column in columns.items())
     return f"{flags} (in Python columns={{{pairs}}})"
 
@@ -116,10 +118,6 @@ def as_name(name: str) -> str:
     ("'Trip ID'", "'aaaa9999'", "'99.99'")
     """
     return written_like(name) if re.search(r"\d{3}|\d[.,:/-]\d|@", name) else repr(name)
-
-
-def _quoted(column: str) -> str:
-    return column if re.fullmatch(r"[\w.-]+", column) else f"'{column}'"
 
 
 def recognise(names: Sequence[str], overrides: Mapping[str, str | None]) -> tuple[dict[str, str], list[str]]:

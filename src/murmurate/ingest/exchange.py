@@ -8,8 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from murmurate.core.expansion import open_text, parse_json, refuse_expansion, refuse_repeats
+from murmurate.core.expansion import open_text, parse_json, refuse_repeats
 from murmurate.core.foreign import FOREIGN, shown
+from murmurate.core.parquet import check_parquet
 from murmurate.errors import Fault, InputError
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.ends import as_points
@@ -127,12 +128,12 @@ def trip_rows(ends: Sequence[Ends], uid: str | None, tid: str | None, what: str,
 def _parquet_rows(file: SourceFile, options: ReadOptions, faults: Faults) -> Iterator[Batch]:
     """Yield the rows of a Parquet file with all its columns."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     first_row = 1
     try:
-        with pq.ParquetFile(file.path, pre_buffer=False) as table:
-            refuse_expansion(table, file.path, table.schema_arrow.names, max_expansion=options.max_expansion)
+        checked = check_parquet(file.path)
+        checked.refuse_expansion(max_expansion=options.max_expansion)
+        with checked.open() as table:
             for piece in table.iter_batches(batch_size=parquet.GROUP_ROWS // 4, use_threads=False):
                 frame = parquet.as_polars(pa.Table.from_batches([piece]))
                 yield Batch(frame, Place(file.name, first_row))

@@ -212,7 +212,7 @@ def chunks(path: Path, size: int, max_expansion: int) -> Iterator[bytes]:
         max_bytes = max(BOMB_FLOOR_BYTES, max_expansion * path.stat().st_size)
         total = 0
         with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), compression) as stream:
-            while chunk := stream.read(size):
+            while chunk := stream.read_buffer(size).to_pybytes():  # `read` loses its memory where the file is damaged
                 total += len(chunk)
                 if total > max_bytes:
                     raise InputError(

@@ -61,13 +61,13 @@ class Found:
             self.held = None
             self.names.append(part.name)
 
-    def people(self) -> PeopleInParts:
-        """Return the names of the people, which stay where their parts are."""
+    def people(self, engine: Engine | None = None) -> PeopleInParts:
+        """Return the names of the people, which stay where their parts are; workers of an `engine` can read those in files."""
         if self.again is not None:
             return PeopleInParts(NamesAgain(self.again[0].files, self.again[0].options), self.n_people)
         if self.held is not None:
             return PeopleInParts([partial(people_of, packed.uid) for packed in self.held], self.n_people)
-        return PeopleInParts([partial(read_people, self._files, name) for name in self.names], self.n_people)
+        return PeopleInParts([partial(read_people, self._files, name) for name in self.names], self.n_people, engine=engine)
 
     def is_whole(self, report: ReadReport, engine: Engine | None = None) -> bool:
         """Return whether no person (or no trip) is in two parts; of whole trips the people are counted, each once."""

@@ -124,7 +124,10 @@ def settled_pieces(  # noqa: PLR0917
             yield one.middle
         if one.tail is not None:
             edges.after(one.tail)
-    yield from edges.rest()
+    # by a worker, which has loaded what sorts them; this process may need it for nothing else
+    for part, counted in engine.map(partial(_write_edges, files, whole), edges.rest()):
+        add_counts(report, counted)
+        yield part
 
 
 class _Edges:
@@ -147,10 +150,10 @@ class _Edges:
         """Take the last person of a piece."""
         self._open.append(tail)
 
-    def rest(self) -> Iterator[Written]:
-        """Write what is left."""
-        yield from self._close()
-        yield from self._write()
+    def rest(self) -> list[Runs]:
+        """Return what is left."""
+        left, self._open, self._whole = [*self._whole, *self._open], [], []
+        return [Runs.together(left)] if left else []
 
     def _names(self, runs: Runs) -> tuple[Any, ...]:
         return (runs.uid[0], runs.tid[0]) if self._whole_what == "trips" else (runs.uid[0],)
@@ -227,6 +230,12 @@ def _settle_piece(options: ReadOptions, files: WorkFiles, whole: Whole, piece: P
         middle=written(runs.slice(int(at[1]), int(at[-2])), files, report, whole) if len(names) > 2 else None,
         report=report,
     )
+
+
+def _write_edges(files: WorkFiles, whole: Whole, runs: Runs) -> tuple[Written, ReadReport]:
+    """Sort and write the people, or trips, at the edges of pieces."""
+    report = ReadReport()
+    return written(runs, files, report, whole), report
 
 
 def group_starts(runs: Runs, whole: Whole) -> Integers:

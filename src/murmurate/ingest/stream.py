@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from murmurate.core.parameters import whole
+from murmurate.core.parquet import check_parquet
 from murmurate.core.space import Space
 from murmurate.core.trips import Identity, Trips, contents
 from murmurate.core.work_files import NO_COPY
@@ -65,8 +66,17 @@ class Partitions:
     Parts that were asked for whole trips may share people, but no trip.
     """
 
-    def __init__(self, found: Found, *, fingerprint: str, space: Space | None, time_zone: str, report: ReadReport) -> None:
-        self.identity = Identity(fingerprint, found.people())
+    def __init__(
+        self,
+        found: Found,
+        *,
+        fingerprint: str,
+        space: Space | None,
+        time_zone: str,
+        report: ReadReport,
+        engine: Engine | None = None,
+    ) -> None:
+        self.identity = Identity(fingerprint, found.people(engine))
         self.columns = found.columns
         self.space = space
         self.time_zone = time_zone
@@ -168,7 +178,7 @@ def scan(
     if found is None or not counts.points:
         raise InputError("there are no rows in it.")
     zone = options.hours_zone
-    return Partitions(found, fingerprint=seal.fingerprint, space=place, time_zone=zone, report=counts)
+    return Partitions(found, fingerprint=seal.fingerprint, space=place, time_zone=zone, report=counts, engine=engine)
 
 
 def worth_streaming(source: Any, **_options: Any) -> bool:
@@ -192,12 +202,9 @@ def expected_rows(files: Sequence[SourceFile]) -> int:
 
 def _rows_of_parquet(path: Path) -> int:
     """Return the rows by the footer; 0 for any other file and for a broken one, which reading will refuse."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
-        return int(pq.read_metadata(path).num_rows) if path.suffix in (".parquet", ".geoparquet") else 0
-    except (pa.ArrowException, OSError):
+        return check_parquet(path).n_rows if path.suffix in (".parquet", ".geoparquet") else 0
+    except (InputError, OSError):
         return 0
 
 

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from murmurate.asking.rounds import whole_people
+from murmurate.asking.rounds import Held
 from murmurate.attacks.audit import audit as lower_bound
 from murmurate.attacks.audit import copies
 from murmurate.core.mechanism import Rng
 from murmurate.core.score import Score
 from murmurate.core.space import Floats
 from murmurate.core.trips import Trips
+from murmurate.custody.trips_in_parts import TripsInParts
+from murmurate.engine import Serial
 from murmurate.errors import GuaranteeRefused, MurmurateError
 from murmurate.judging import twins
 from murmurate.judging.audit_parts import Tester, Twin, fork_repeats, trained
@@ -87,12 +89,13 @@ def audit_local(mechanism: Any, runs: int, rng: Rng) -> dict[str, Any]:
         move = [(new[first] - old[first]) for new, old in ((released.lat, trips.lat), (released.lng, trips.lng))]
         return Trips(trips.table.with_columns(lat=pl.Series(trips.lat + move[0]), lng=pl.Series(trips.lng + move[1])))
 
+    split = TripsInParts([Held(_point(*place)) for place in places], one.apply, rng, Serial(), None)
     faults = (
         Twin("no noise", caught(lambda trips, _rng: trips)),
         Twin("half noise", caught(replace(one, epsilon=2 * one.epsilon).apply)),
         Twin("noise shared by people", caught(shared)),
         *([] if mechanism.unit == "point" else [Twin("no clip", _refused(lambda: one.apply(_point(*places[0], n=2), rng)))]),
-        Twin("person split over partitions", _refused(lambda: list(whole_people([_point(*place) for place in places])))),
+        Twin("person split over partitions", _refused(lambda: list(split))),
         Twin("fork after draw", "sampler" if fork_repeats(twins.CopiedBlock()) else ""),
     )
     return {"scores": all_of(one.apply), "twins": faults}

@@ -32,7 +32,7 @@ def verify(folder: str | Path, *, ledger: Ledger | None = None) -> dict[str, str
         "original identifiers": manifest.ids == "kept",
     }
     findings["marks"] = ", ".join(notice for notice, there in notices.items() if there) or "none"
-    findings["debit"] = "not looked up; give --ledger" if ledger is None else _debited(manifest, Path(folder), ledger)
+    findings["debit"] = "not looked up; give --ledger" if ledger is None else debited(manifest, Path(folder), ledger)
     return findings
 
 
@@ -54,7 +54,7 @@ def _follows(manifest: Manifest, folder: str | Path) -> str:
     return f"follows from the parameters: {manifest.guarantee.words()}"
 
 
-def _debited(manifest: Manifest, folder: Path, ledger: Ledger) -> str:
+def debited(manifest: Manifest, folder: Path, ledger: Ledger) -> str:
     """Say what the ledger knows of this release, or of the model it was drawn from."""
     try:
         debit = ledger.debit(manifest.model_of or manifest.release_id)

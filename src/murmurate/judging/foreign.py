@@ -8,8 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from murmurate.core.expansion import open_text, read_table
+from murmurate.core.expansion import open_text
 from murmurate.core.foreign import FOREIGN, damaged
+from murmurate.core.parquet import check_parquet, read_table
 from murmurate.core.space import Places, Space
 from murmurate.errors import Fault, InputError
 from murmurate.ingest.columns import plain
@@ -158,8 +159,6 @@ def _hours(table: pl.DataFrame, file: str | Path) -> pl.DataFrame:
 
 def _names(file: Path) -> list[str]:
     """Return the names of the columns; nothing for a format that holds trips alone."""
-    import pyarrow.parquet as pq
-
     if file.name.lower().endswith(TEXT):
         with open_text(file) as stream:
             head = stream.readline(65_536).decode("utf-8-sig", errors="replace").strip("\r\n")
@@ -167,7 +166,8 @@ def _names(file: Path) -> list[str]:
     if file.suffix != ".parquet":
         return []
     try:
-        return list(pq.read_schema(file).names)
+        with check_parquet(file).open() as table:
+            return list(table.schema_arrow.names)
     except FOREIGN:
         return []
 

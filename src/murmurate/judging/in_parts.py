@@ -1,13 +1,12 @@
-"""Judge a release of trips that is too large for memory, part by part on an engine, beside the file it came from. Internal.
+"""Evaluate a release of trips that is too large for memory against its originals, part by part on an engine. Internal.
 
-Metrics that are sums, or read one value a trip, see all trips. The others, the attacks and the figures see a random sample of
-whole trips of each side, and say so.
+Metrics that are computed from sums use all trips. The other metrics, the attacks and the figures use a random sample of whole
+trips of each side, and say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -17,19 +16,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from murmurate.core.foreign import damaged
 from murmurate.core.ledger import Ledger
-from murmurate.core.space import Places, Space
+from murmurate.core.parquet import check_parquet
+from murmurate.core.space import Space
 from murmurate.core.trips import Trips
 from murmurate.custody.internal import Internal
 from murmurate.custody.sources import open_parts_again
 from murmurate.engine import Engine
+from murmurate.engine.shared import give_back_memory
 from murmurate.errors import InputError
 from murmurate.ingest.stream import worth_streaming
 from murmurate.judging.review import Review, checked
 from murmurate.judging.scoring import Evaluation, take_metrics
 from murmurate.metrics.compare import compare
 from murmurate.metrics.comparison import Comparison
-from murmurate.metrics.summed import SAMPLE_POINTS, SUMMED, Sums, drawn, side_of, sums_of
+from murmurate.metrics.summed import SAMPLE_POINTS, SUMMED, Plan, SummedSide, Sums, drawn
 from murmurate.releases.folder import DATA, Release, open_release
 
 
@@ -40,7 +42,7 @@ class LargeReview(Review):
     summed: Comparison | None = None
 
     def take_metrics(self, **options: Any) -> Evaluation:
-        """Take the metrics that are sums on all trips, and the others on the sample."""
+        """Compute metrics in `SUMMED` on all trips, and the others on the sample."""
         if self.summed is None:
             return super().take_metrics(**options)
         kind, names = self.release.kind, options.pop("metrics", None)
@@ -65,7 +67,6 @@ def is_large(folder: Path, against: str) -> bool:
     return bool(released) and (worth_streaming(against) or any(worth_streaming(path) for path in released) or len(released) > 1)
 
 
-@contextmanager
 def review_in_parts(
     folder: Path,
     against: str,
@@ -75,8 +76,8 @@ def review_in_parts(
     read: dict[str, Any],
     force: bool = False,
     space: Space | None = None,
-) -> Iterator[LargeReview]:
-    """Open a release beside its originals, both in parts."""
+) -> LargeReview:
+    """Read a release and its originals in parts; keep a sample of each, and the sums over all trips."""
     made = open_release(folder, read_space=True, space=space)
     internal = Internal(ledger, made.manifest.model_of or made.manifest.release_id)
     running.start("murmurate.metrics.summed", work_in=ledger.work_folder)
@@ -84,26 +85,32 @@ def review_in_parts(
         against, made.manifest, internal, running, read=read, force=force, work_dir=ledger.work_folder
     ) as parts:
         note = checked(made, parts, ledger, force)
-        yield _reviewed(made, parts, note, running)
+        return _reviewed(made, parts, note, running)
 
 
 def _reviewed(made: Release, parts: Any, note: str, running: Engine) -> LargeReview:
     sources = list(parts.sources()), _released_parts(made)
     points = parts.n_points, sum(part.n_points for part in sources[1])
     samples = [_sample(running, of, min(1.0, SAMPLE_POINTS / max(n, 1))) for of, n in zip(sources, points, strict=True)]
-    grid = compare(samples[1], samples[0]).grid
-    original, released = (
-        side_of(sample, grid, list(running.map(partial(_sums, grid), of))) for sample, of in zip(samples, sources, strict=True)
-    )
+    give_back_memory()  # that of the parts from which the samples were drawn
+    plan = Plan.of(compare(samples[1], samples[0]))
+    original, released = (_summed_side(running, sample, plan, of) for sample, of in zip(samples, sources, strict=True))
     n = min(sample.n_trips for sample in samples)
     said = (
-        "Both sides are large. Sums, and values of single trips, are of all trips. Other scores, attacks and figures are "
-        f"of a random sample of {samples[0].n_trips:,} of {original.n:,} original and {samples[1].n_trips:,} of {released.n:,} "
-        f"released trips: a share found in it has a standard error of at most {0.5 / max(n, 1) ** 0.5:.2%}. Trips are not "
+        "Both sides are large. Scores of counts, lengths, durations and speeds use all trips; where they are estimated, they "
+        "state their error. Other scores, attacks and figures use "
+        f"a random sample of {samples[0].n_trips:,} of {original.n:,} original and {samples[1].n_trips:,} of {released.n:,} "
+        f"released trips: a share in this sample has a standard error of at most {0.5 / max(n, 1) ** 0.5:.2%}. Trips are not "
         "paired with their originals."
     )
     shown = made.with_trips(samples[1])
     return LargeReview(shown, samples[0], None, f"{note} {said}".strip(), Comparison(original, released))
+
+
+def _summed_side(running: Engine, sample: Trips, plan: Plan, sources: Sequence[Any]) -> SummedSide:
+    sums = running.fold(partial(_sums, plan), sources, Sums.add)
+    assert sums is not None  # a side without parts has no sample, and was refused
+    return SummedSide(sample, plan.grid, sums)
 
 
 @dataclass(frozen=True)
@@ -118,9 +125,11 @@ class _ReleasedPart:
 
     def load(self) -> Trips:
         """Return its trips."""
-        import pyarrow.parquet as pq
-
-        table = pl.DataFrame(pl.from_arrow(pq.ParquetFile(self.path).read_row_group(self.group)))
+        with damaged(self.path, "a part of a release"):
+            checked = check_parquet(self.path)
+            checked.refuse_expansion(groups=[self.group])
+            with checked.open() as file:
+                table = pl.DataFrame(pl.from_arrow(file.read_row_group(self.group)))
         return Trips(table.drop("geometry", strict=False), self.space, self.time_zone)
 
 
@@ -130,12 +139,9 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _released_parts(made: Release) -> list[_ReleasedPart]:
-    import pyarrow.parquet as pq
-
     found = []
     for path in _files(made.folder):
-        footer = pq.read_metadata(path)
-        rows = [footer.row_group(k).num_rows for k in range(footer.num_row_groups)]
+        rows = check_parquet(path).footer.rows
         found += [_ReleasedPart(path, k, n, made.space, made.manifest.time_zone) for k, n in enumerate(rows) if n]
     return found
 
@@ -158,5 +164,5 @@ def _drawn(share: float, source: Any) -> tuple[Trips, tuple[Any, Any], tuple[Any
     return trips.take_trips(np.flatnonzero(drawn(trips, share))), names[0], names[1]
 
 
-def _sums(grid: Places, source: Any) -> Sums:
-    return sums_of(source.load(), grid)
+def _sums(plan: Plan, source: Any) -> Sums:
+    return Sums.of(source.load(), plan)

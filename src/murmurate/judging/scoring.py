@@ -88,12 +88,19 @@ def take_metrics(
     workers: int | str | Engine = 2,
     seed: int = 0,
     comparison: Any = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Evaluation:
-    """Measure what was released against its originals by the metrics that read this kind; `comparison` holds both, if given."""
+    """Measure what was released against its originals by the metrics that read this kind.
+
+    `comparison` holds both, if given; `options` gives keyword options to single metrics by name.
+    """
     chosen = _chosen(metrics, kind, kind.scores, lambda name: (METRICS[name].reads,))
+    given = options or {}
     comparison = comparison or kind.compare(released, original, grid=grid, pairing=pairing, seed=seed)
     with engine(workers) as running:
-        scores, skipped = _run(chosen, "metrics", lambda name: measure(name, comparison, workers=running))
+        scores, skipped = _run(
+            chosen, "metrics", lambda name: measure(name, comparison, workers=running, **given.get(name, {}))
+        )
     laid = getattr(comparison, "grid", None)
     return Evaluation(scores, skipped, laid.spec() if laid is not None else "", original.n_trips, kind.n_trips(released), laid)
 

@@ -15,6 +15,9 @@ from murmurate.core.space import Floats, Integers, Places
 from murmurate.core.trips import Trips
 from murmurate.errors import Fault, InputError
 from murmurate.metrics.bootstrap import summary
+from murmurate.metrics.mergeable import Distribution, LabelCounts, digest
+from murmurate.metrics.rectangles import count_between
+from murmurate.profiles.days import DailyTraces, daily_traces
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.sphere import METRES_PER_DEGREE, step_m
 
@@ -174,6 +177,72 @@ class Side:
             columns += [np.where(inside, centre, own[at]) for centre, own in zip(middle, self.xy, strict=True)]
         return np.column_stack(columns)
 
+    # -- what may also come from sums over parts (`SummedSide`) -------------------------------------------------------
+
+    def distribution(self, name: str) -> Distribution:
+        """Return the finite values of all trips: `length_m`, `duration_s` or `speed_kmh`."""
+        values = getattr(self, name)
+        return Distribution(values[np.isfinite(values)])
+
+    @cached_property
+    def trip_sizes(self) -> LabelCounts:
+        """Number of trips for each number of cells and hour; the label is 24 times the number of cells, plus the hour."""
+        return LabelCounts.of(self.cells_per_trip * 24 + self.hour)
+
+    @cached_property
+    def flows(self) -> LabelCounts:
+        """Number of trips for each pair of origin and destination, by `flow_labels`."""
+        return LabelCounts.of(self.flow_labels)
+
+    @property
+    def flow_labels(self) -> Integers:
+        """For each trip that begins and ends inside: origin times `n_cells`, plus destination."""
+        return self._inner_ends[0] * self.grid.n_cells + self._inner_ends[1]
+
+    def zone_flows(self, zones: int) -> Integers:
+        """Count trips between zones, where the box has `zones` x `zones` of them."""
+        grid, square = self.squares
+        origin, destination = (grid.row_column(square[end]) for end in self._inner_ends)
+        one, other = (
+            row * zones // grid.rows * zones + column * zones // grid.columns for row, column in (origin, destination)
+        )
+        return np.bincount(one * zones**2 + other, minlength=zones**4)
+
+    def between(self, boxes: Integers) -> Integers:
+        """Count trips between pairs of rectangles, each given by first and last row and column of origin and destination."""
+        grid, square = self.squares
+        ends = [np.divmod(square[end], grid.columns) for end in self._inner_ends]
+        return count_between(np.column_stack([*ends[0], *ends[1]]), boxes)
+
+    @cached_property
+    def end_visits(self) -> Integers:
+        """First and last points in each place."""
+        ends = np.concatenate(self.ends)
+        return np.bincount(ends[ends >= 0], minlength=self.grid.n_cells)
+
+    def ends_of(self, hour: int | None = None) -> Floats:
+        """Return `ends_xy` of the trips of an hour, or of all trips."""
+        return self.ends_xy if hour is None else self.ends_xy[self.hour == hour]
+
+    def same_ends(self, other: Side, hour: int | None = None) -> bool:
+        """Return whether both have the same ends of trips in an hour, or in all hours, whatever the order of the trips."""
+        return bool((self.ends_digest(hour)[:2] == other.ends_digest(hour)[:2]).all())
+
+    def same_end_points(self, other: Side) -> bool:
+        """Return whether both have the same first and last points, whatever trips they belong to."""
+        return bool((self.ends_digest()[::2] == other.ends_digest()[::2]).all())
+
+    def ends_digest(self, hour: int | None = None) -> NDArray[np.uint64]:
+        """Return the `digest` of the trips of an hour, or of all hours."""
+        return digest(self.ends_of(hour))
+
+    @property
+    def _inner_ends(self) -> tuple[Integers, Integers]:
+        """Cells of the first and last point of each trip that begins and ends inside."""
+        origin, destination = self.ends
+        inside = (origin >= 0) & (destination >= 0)
+        return origin[inside], destination[inside]
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -199,6 +268,12 @@ class Comparison:
     def generator(self, purpose: int) -> np.random.Generator:
         """Random numbers for one purpose; another purpose draws others."""
         return np.random.default_rng([self.seed, purpose])
+
+    @cached_property
+    def days(self) -> tuple[DailyTraces, DailyTraces]:
+        """Whole days of both sides."""
+        original, released = (daily_traces(side.trips, self.grid, self.grid.n_cells) for side in self.sides)
+        return original, released
 
     @cached_property
     def paired(self) -> tuple[Integers, Integers]:

@@ -10,6 +10,7 @@ from murmurate.core.space import Floats, Integers
 from murmurate.metrics.bootstrap import mean_score
 from murmurate.metrics.comparison import Comparison, NotMeasurable
 from murmurate.metrics.divergence import jensen_shannon, kullback_leibler
+from murmurate.metrics.rectangles import random_spans
 from murmurate.spaces.sphere import step_m
 
 FAMILY = "density"
@@ -143,14 +144,6 @@ def relative_errors(
 
 def _score(name: str, value: float, n: int, note: str, *, better: Better = "lower", unit: str = "") -> Score:
     return Score(name=name, value=float(value), better=better, unit=unit, family=FAMILY, n=n, note=note)
-
-
-def random_spans(size: int, queries: int, generator: np.random.Generator, narrowest: float) -> tuple[Integers, Integers]:
-    """Draw half-open ranges of rows or columns, `narrowest` to 1/2 of the box wide (log-uniform), anywhere inside it."""
-    width = np.exp(generator.uniform(np.log(narrowest), np.log(1 / 2), queries)) * size
-    width = np.maximum(1, np.rint(width)).astype(np.int64)
-    low = np.floor(generator.uniform(0, 1, queries) * (size - width + 1)).astype(np.int64)
-    return low, low + width
 
 
 @njit(cache=True, nogil=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from murmurate.core.space import Floats, Integers
+from murmurate.core.space import Floats
 
 ZERO_COUNT = 0.1
 """What a count of zero becomes before a Kullback-Leibler divergence (Bindschaedler and Shokri 2016, footnote 5)."""
@@ -46,19 +46,21 @@ def shares(counts: ArrayLike) -> Floats:
     return values / total if total > 0 else values
 
 
-def matched_counts(one: Integers, other: Integers) -> tuple[Integers, Floats, Floats]:
-    """Return the labels that occur on either side, in order, and how often each occurs on both.
-
-    >>> matched_counts(np.array([3, 3, 9]), np.array([9]))
-    (array([3, 9]), array([2., 1.]), array([0., 1.]))
-    """
-    labels, position = np.unique(np.concatenate([one, other]), return_inverse=True)
-    first = np.bincount(position[: len(one)], minlength=len(labels)).astype(np.float64)
-    second = np.bincount(position[len(one) :], minlength=len(labels)).astype(np.float64)
-    return labels, first, second
-
-
 def relative_entropy(p: Floats, q: Floats) -> float:
     """Return the sum of p log(p / q) over p > 0, in nats."""
     there = p > 0
     return float(np.sum(p[there] * np.log(p[there] / q[there])))
+
+
+def divergence_terms(p: Floats, q: Floats) -> Floats:
+    """Return what each label adds to the Jensen-Shannon divergence of two distributions, in nats.
+
+    >>> float(divergence_terms(np.array([0.0, 1.0]), np.array([1.0, 0.0])).sum() / np.log(2))
+    1.0
+    """
+    middle = (p + q) / 2
+    terms = np.zeros(len(p))
+    for side in (p, q):
+        there = side > 0
+        terms[there] += side[there] * np.log(side[there] / middle[there]) / 2
+    return terms

@@ -6,10 +6,11 @@ import numpy as np
 
 from murmurate import engine
 from murmurate.core.score import Score
-from murmurate.core.space import Floats, Integers
+from murmurate.core.space import Floats
 from murmurate.metrics.bootstrap import mean_score
-from murmurate.metrics.comparison import Comparison, NotMeasurable, Side
-from murmurate.metrics.divergence import jensen_shannon, matched_counts, shares, total_variation
+from murmurate.metrics.comparison import Comparison, NotMeasurable
+from murmurate.metrics.divergence import divergence_terms
+from murmurate.metrics.mergeable import LabelCounts, Matched
 
 FAMILY = "flows"
 """Family of these scores in reports."""
@@ -20,18 +21,22 @@ ZONES = 10
 """Zones per side of the box for the coarse flow matrix. Set by hand."""
 
 
-def od_emd(comparison: Comparison, *, sampled: int = SAMPLED, workers: int | engine.Engine = 1) -> list[Score]:
-    """Measure the earth mover's distance between origin-destination pairs, hour by hour, and its mean over the hours."""
-    hours = [side.hour for side in comparison.sides]
-    ends = [side.ends_xy for side in comparison.sides]
-    jobs = []
+def od_emd(
+    comparison: Comparison, *, sampled: int = SAMPLED, floor: bool = True, workers: int | engine.Engine = 1
+) -> list[Score]:
+    """Measure the earth mover's distance between origin-destination pairs, hour by hour, and its mean over the hours.
+
+    With `floor` also that of two samples of the originals, which takes as long again.
+    """
+    jobs, alone = [], 0
     for hour in range(24):
-        parts = [end[at == hour] for end, at in zip(ends, hours, strict=True)]
-        if len(parts[0]) and len(parts[1]):
-            jobs.append((hour, *_draw(parts[0], parts[1], sampled, comparison.generator(100 + hour))))
+        here = [len(side.ends_of(hour)) for side in comparison.sides]
+        alone += any(here) and not all(here)
+        if all(here):
+            drawn = _draw(comparison, hour, sampled, comparison.generator(100 + hour))
+            jobs.append((hour, *(drawn if floor else (*drawn[:2], drawn[2][:0], drawn[3][:0]))))
     if not jobs:
         raise NotMeasurable("no hour of day has trips on both sides")
-    alone = len(np.unique(np.concatenate(hours))) - len(jobs)
     # the results of a few small hours are there before a process has started
     heavy = sum(len(job[1]) ** 2 for job in jobs) > 2_000_000
     results = list(engine.map(_hour, jobs, workers=workers if heavy else 1, describe="flows by hour", total=len(jobs)))
@@ -45,7 +50,7 @@ def od_emd(comparison: Comparison, *, sampled: int = SAMPLED, workers: int | eng
         note=f"mean over the hours with trips on both sides; at most {sampled:,} trips drawn from each side an hour"
         + (f"; {alone} hours with trips on one side only are left out" if alone else ""),
     )
-    floor = Score(
+    second = Score(
         name="od_emd.floor",
         value=float(np.nanmean(floors)) if np.isfinite(floors).any() else np.nan,
         better="neither",
@@ -57,12 +62,12 @@ def od_emd(comparison: Comparison, *, sampled: int = SAMPLED, workers: int | eng
         Score(name=f"od_emd.hour_{hour:02d}", value=value, better="lower", unit="m", family=FAMILY, n=n)
         for hour, value, _, n in results
     ]
-    return [mean, floor, *by_hour]
+    return [mean, *([second] if floor else []), *by_hour]
 
 
 def od_emd_whole(comparison: Comparison, *, sampled: int = SAMPLED) -> list[Score]:
     """Measure the earth mover's distance between origin-destination pairs, whatever the hour."""
-    job = (0, *_draw(comparison.original.ends_xy, comparison.released.ends_xy, sampled, comparison.generator(99)))
+    job = (0, *_draw(comparison, None, sampled, comparison.generator(99)))
     _, value, floor, n = _hour(job)
     note = f"at most {sampled:,} trips drawn from each side"
     return [
@@ -73,21 +78,26 @@ def od_emd_whole(comparison: Comparison, *, sampled: int = SAMPLED) -> list[Scor
 
 def od_matrix(comparison: Comparison, *, zones: int = ZONES) -> list[Score]:
     """Measure the error of the origin-destination matrix, cell by cell and between coarse zones."""
+    by_zone = [LabelCounts.of_table(side.zone_flows(zones)) for side in comparison.sides]
     scores: list[Score] = []
-    for name, per_side in (("od_matrix", None), ("od_matrix.zones", zones)):
-        flows = [flow_labels(side, per_side) for side in comparison.sides]
-        if not all(len(flow) for flow in flows):
+    for name, flows in (("od_matrix", [side.flows for side in comparison.sides]), ("od_matrix.zones", by_zone)):
+        if not all(flow.total for flow in flows):
             raise NotMeasurable("no trip begins and ends inside the grid on one of the sides")
-        _, original, released = matched_counts(*flows)
-        p, q = shares(original), shares(released)
-        rmse = float(np.sqrt(np.mean((p - q) ** 2)) * len(flows[0]))
+        both = Matched.of(*flows)
+        p, q = both.shares
         note = "pairs of places with a trip on either side; the release scaled to as many trips as the originals"
+        off, apart, squares = np.abs(p - q) / 2, divergence_terms(p, q) / np.log(2), (p - q) ** 2
+        mean_square = both.sum_of(squares) / both.n_labels
+        rmse = mean_square**0.5 * flows[0].total
+        by_pair = (squares - mean_square) / both.n_labels * (rmse / (2 * mean_square) if mean_square else 0.0)
         scores += [
-            Score(name=f"{name}.{word}", value=value, better="lower", unit=unit, family=FAMILY, n=len(original), note=note)
-            for word, value, unit in (
-                ("total_variation", total_variation(original, released), ""),
-                ("jsd", jensen_shannon(original, released), ""),
-                ("rmse", rmse, "trips"),
+            Score(
+                name=f"{name}.{word}", value=value, better="lower", unit=unit, family=FAMILY, n=both.n_labels, note=note + error
+            )
+            for word, value, unit, error in (
+                ("total_variation", both.sum_of(off), "", both.note(off)),
+                ("jsd", max(0.0, both.sum_of(apart)), "", both.note(apart)),
+                ("rmse", rmse, "trips", both.note(by_pair)),
             )
         ]
     return scores
@@ -108,47 +118,28 @@ def earth_mover_m(one: Floats, other: Floats) -> float:
         one, other = other, one  # the value is the same; the solver is about twice as fast with the wider side as rows
     cost = cdist(one[:, :2], other[:, :2])
     cost += cdist(one[:, 2:], other[:, 2:])
+    nearest = cost.min(axis=0)
+    cost -= nearest  # every matching pays it, and the solver is a quarter faster without
     rows, columns = linear_sum_assignment(cost)
-    return float(cost[rows, columns].mean())
+    return float((cost[rows, columns] + nearest[columns]).mean())
 
 
 def _draw(
-    original: Floats, released: Floats, sampled: int, generator: np.random.Generator
+    comparison: Comparison, hour: int | None, sampled: int, generator: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Draw equal samples of both sides, then two disjoint ones of the originals; the same sets give the same samples."""
+    original, released = (side.ends_of(hour) for side in comparison.sides)
     size = min(len(original), len(released), sampled)
     order = generator.permutation(len(original))
     half = min(size, len(original) // 2)
     halves = original[order[:half]], original[order[half : 2 * half]]
-    if same_rows(original, released):
-        return original[:0], original[:0], *halves
+    if comparison.original.same_ends(comparison.released, hour):
+        return original[:0], original[:0], *halves  # nothing has to move, whatever samples would say
     other = generator.choice(len(released), size=size, replace=False)
     return original[order[:size]], released[other], *halves
-
-
-def same_rows(one: Floats, other: Floats) -> bool:
-    """Whether both hold the same rows: then nothing has to move, whatever samples would say."""
-    return len(one) == len(other) and bool((one[np.lexsort(one.T)] == other[np.lexsort(other.T)]).all())
 
 
 def _hour(job: tuple[int, Floats, Floats, Floats, Floats]) -> tuple[int, float, float, int]:
     hour, original, released, one_half, other_half = job
     value = earth_mover_m(original, released) if len(original) else 0.0
     return hour, value, earth_mover_m(one_half, other_half) if len(one_half) else np.nan, len(original)
-
-
-def flow_labels(side: Side, zones: int | None = None) -> Integers:
-    """Return one label per trip that begins and ends inside the grid: origin and destination in one number."""
-    inside = (side.ends[0] >= 0) & (side.ends[1] >= 0)
-    origin, destination = (end[inside] for end in side.ends)
-    places = side.grid.n_cells
-    if zones is not None:
-        origin, destination = (_zone(side, cell, zones) for cell in (origin, destination))
-        places = zones * zones
-    return origin * places + destination
-
-
-def _zone(side: Side, cell: Integers, zones: int) -> Integers:
-    grid, square = side.squares
-    row, column = grid.row_column(square[cell])
-    return row * zones // grid.rows * zones + column * zones // grid.columns

@@ -14,7 +14,7 @@ from murmurate.core.space import Floats
 from murmurate.metrics.comparison import Comparison, NotMeasurable
 from murmurate.metrics.divergence import relative_entropy, shares, total_variation
 from murmurate.profiles.aggregate import MOST_PLACES, Aggregate
-from murmurate.profiles.days import STEPS, daily_traces
+from murmurate.profiles.days import STEPS
 from murmurate.profiles.mobility import profiles_of_rows
 from murmurate.profiles.similarity import semantic_visits
 
@@ -218,8 +218,7 @@ def day_sets(comparison: Comparison) -> tuple[Places, Places | None, list[Places
     if "time" in missing:
         raise NotMeasurable(missing["time"])
     generator = comparison.generator(70)
-    grid = comparison.grid
-    original, released = (daily_traces(side.trips, grid, grid.n_cells) for side in comparison.sides)
+    original, released = comparison.days
     first, second = original.nth_days(0), original.nth_days(1)
     if first.n_days < 4 or released.n_days < 4:
         raise NotMeasurable(

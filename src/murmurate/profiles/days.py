@@ -24,6 +24,12 @@ STEPS = 72
 DAY_US = 86_400_000_000
 """Microseconds of a day, the unit of `Trips.time_us`."""
 
+HOUR_US = 3_600_000_000
+"""Microseconds of an hour."""
+
+ROWS_AT_ONCE = 4096
+"""Person-days whose steps are in memory at once, about 30 MB of them. Changes nothing but memory."""
+
 
 @dataclass(frozen=True, eq=False)
 class DailyTraces:
@@ -126,22 +132,30 @@ def daily_traces(
     of_person, of_day = rows["person"].to_numpy(), rows["day"].to_numpy()
     middle = (2 * np.arange(steps, dtype=np.int64) + 1) * DAY_US // (2 * steps)
     first = np.searchsorted(person, np.arange(trips.n_users + 1))
-    before, after = _surrounding(seen_us, first, of_person, of_day * DAY_US, middle)
-    inner_before, inner_after = np.maximum(before, 0), np.minimum(after, len(cell) - 1)
-    gap_us = seen_us[inner_after] - seen_us[inner_before]
-    apart_m = great_circle_m(lat[inner_before], lng[inner_before], lat[inner_after], lng[inner_after])
-    hour_us = 3_600_000_000
-    known = (before >= 0) & (after < len(cell)) & (cell[inner_before] >= 0)
-    known &= (gap_us <= max_pause_h * hour_us) | ((apart_m <= stay_m) & (gap_us <= max_stay_h * hour_us))
-    middle_us = of_day[:, None] * DAY_US + middle
-    later = (before < 0) | ((after < len(cell)) & (seen_us[inner_after] - middle_us < middle_us - seen_us[inner_before]))
-    place = np.where(known | ~later, cell[inner_before], cell[inner_after])
-    coverage = known.mean(axis=1)
-    keep = (coverage >= min_coverage) & (place >= 0).any(axis=1)
-    filled = _fill_outside(np.ascontiguousarray(place[keep], dtype=np.int32))
+    kept: list[tuple[NDArray[np.bool_], Places, NDArray[np.bool_], Floats]] = []
+    for start in range(0, len(of_person), ROWS_AT_ONCE):  # steps take many times the memory of points
+        rows_now = slice(start, start + ROWS_AT_ONCE)
+        people, midnight_us = of_person[rows_now], of_day[rows_now] * DAY_US
+        before, after = _surrounding(seen_us, first, people, midnight_us, middle)
+        inner_before, inner_after = np.maximum(before, 0), np.minimum(after, len(cell) - 1)
+        gap_us = seen_us[inner_after] - seen_us[inner_before]
+        known = (before >= 0) & (after < len(cell)) & (cell[inner_before] >= 0)
+        pause = gap_us <= max_pause_h * HOUR_US
+        stay = known & ~pause & (gap_us <= max_stay_h * HOUR_US)
+        one, other = inner_before[stay], inner_after[stay]
+        stay[stay] = great_circle_m(lat[one], lng[one], lat[other], lng[other]) <= stay_m
+        known &= pause | stay
+        middle_us = midnight_us[:, None] + middle
+        later = (before < 0) | ((after < len(cell)) & (seen_us[inner_after] - middle_us < middle_us - seen_us[inner_before]))
+        place = np.where(known | ~later, cell[inner_before], cell[inner_after])
+        coverage = known.mean(axis=1)
+        keep = (coverage >= min_coverage) & (place >= 0).any(axis=1)
+        kept.append((keep, place[keep].astype(np.int32), known[keep], coverage[keep]))
+    keep, place, known, coverage = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+    filled = _fill_outside(place)
     if fill == "gibbs":
-        filled = gibbs_fill(filled, known[keep], of_person[keep], seed=seed)
-    return DailyTraces(of_person[keep], of_day[keep], filled, coverage[keep], n_places)
+        filled = gibbs_fill(filled, known, of_person[keep], seed=seed)
+    return DailyTraces(of_person[keep], of_day[keep], filled, coverage, n_places)
 
 
 @njit(cache=True)

@@ -17,9 +17,9 @@ from typing import Any
 import polars as pl
 
 from murmurate import __version__
-from murmurate.core.expansion import read_table
 from murmurate.core.foreign import damaged
 from murmurate.core.guarantee import Guarantee
+from murmurate.core.parquet import read_table
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
 from murmurate.core.views import view

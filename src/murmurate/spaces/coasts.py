@@ -29,7 +29,7 @@ def sea_rings(south: float, west: float, north: float, east: float) -> list[tupl
     window = shapely.box(west, south, east, north)
     boxes, polygons = _land()
     there = (boxes[:, 0] <= east) & (boxes[:, 2] >= west) & (boxes[:, 1] <= north) & (boxes[:, 3] >= south)
-    land = [shapely.clip_by_rect(polygons[k], west, south, east, north) for k in np.flatnonzero(there)]
+    land = [shapely.clip_by_rect(polygon, west, south, east, north) for polygon in shapely.make_valid(polygons[there])]
     sea = window.difference(shapely.union_all([part for part in land if not part.is_empty]))
     if sea.is_empty or sea.equals(window):
         return []
@@ -52,7 +52,11 @@ def rings_of(polygon: Any) -> list[Any]:
 
 @lru_cache(maxsize=1)
 def _land() -> tuple[Floats, Any]:
-    """Return the boxes (west, south, east, north) and polygons of all land."""
+    """Return the boxes (west, south, east, north) and polygons of all land.
+
+    Rounding lets a few rings touch themselves. Whoever cuts them makes them valid first, which takes long for all; distances
+    do not need it.
+    """
     import shapely
 
     with np.load(FILE) as stored:
@@ -68,7 +72,7 @@ def _land() -> tuple[Floats, Any]:
             polygons[-1][1].append(ring)
         else:
             polygons.append((ring, []))
-    shapes = shapely.make_valid([shapely.Polygon(outer, inner) for outer, inner in polygons])
+    shapes = np.array([shapely.Polygon(outer, inner) for outer, inner in polygons])
     return shapely.bounds(shapes), shapes
 
 

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from murmurate.core.expansion import as_schema, most_items, read_table, refuse_many
+from murmurate.core.expansion import as_schema, most_items, refuse_many
+from murmurate.core.parquet import read_table
 from murmurate.core.saved import read_object
 from murmurate.core.space import Floats, Integers
 from murmurate.errors import Fault, InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 
 import numpy as np
@@ -33,7 +33,7 @@ class City:
     lng: float
     reach_km: float
 
-    @property
+    @cached_property
     def box(self) -> Box:
         """Return the box that holds everything within reach of the centre, rounded outward."""
         up = self.reach_km / KM_PER_DEGREE
@@ -81,7 +81,12 @@ def cities_around(lat: ArrayLike, lng: ArrayLike, *, min_share: float = 0.5) -> 
 
     Of cities that hold equally many, the smaller box comes first.
     """
-    found = [(one, share) for one in cities() if (share := one.share_of(lat, lng)) >= min_share]
+    lat, lng = np.asarray(lat), np.asarray(lng)
+    if not lat.size:
+        return []
+    edges = lat.min(), lng.min(), lat.max(), lng.max()
+    near = [one for one in cities() if _meet(one.box, edges)]  # of all cities, few have to be compared place by place
+    found = [(one, share) for one in near if (share := one.share_of(lat, lng)) >= min_share]
     return sorted(found, key=lambda item: (-round(item[1], 2), item[0].reach_km))
 
 
@@ -92,6 +97,11 @@ def looks_swapped(lat: ArrayLike, lng: ArrayLike) -> bool:
     (True, False)
     """
     return not cities_around(lat, lng) and bool(cities_around(lng, lat))
+
+
+def _meet(one: Box, other: Box) -> bool:
+    """Return whether two boxes have a place in common."""
+    return one[0] <= other[2] and one[2] >= other[0] and one[1] <= other[3] and one[3] >= other[1]
 
 
 def outward(box: Sequence[float], step: float = 0.1) -> Box:

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from murmurate.core.expansion import as_schema, read_table
+from murmurate.core.expansion import as_schema
+from murmurate.core.parquet import read_table
 from murmurate.core.saved import read_object
 from murmurate.core.space import Floats, Integers, Places
 from murmurate.errors import Fault, InputError

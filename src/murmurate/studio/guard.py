@@ -77,7 +77,8 @@ class Entrance:
     def knows(self, cookie_header: str) -> bool:
         """Return whether a Cookie header holds the cookie."""
         pairs = (part.strip().partition("=") for part in cookie_header.split(";"))
-        return any(name == self.cookie_name and hmac.compare_digest(value, self._cookie) for name, _, value in pairs)
+        mine = self._cookie.encode()
+        return any(name == self.cookie_name and hmac.compare_digest(value.encode(), mine) for name, _, value in pairs)
 
     def is_form_token(self, token: str) -> bool:
         """Return whether a form carries the token of this studio's own pages."""

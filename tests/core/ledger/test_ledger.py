@@ -81,6 +81,17 @@ def test_a_finer_unit_sees_gaussians_from_twice_as_far_and_samples_by_group_priv
     assert trip.requested.delta == pytest.approx((1 + math.exp(sampled.epsilon)) * 1e-6)
 
 
+def test_a_point_may_move_a_trip_to_another_day_so_that_two_days_are_replaced(ledger):
+    def point_of(guarantee):
+        return next(line.requested for line in ledger.plan("town", guarantee).lines if line.requested.unit == "point")
+
+    assert point_of(DP(epsilon=0.5, unit=DAY)).epsilon == 2.0
+    assert point_of(DP(epsilon=0.5, unit=USER)).epsilon == 1.0
+    rough = point_of(DP(epsilon=0.5, delta=1e-6, unit=DAY))
+    assert rough.epsilon == pytest.approx(2.0)
+    assert rough.delta == pytest.approx(sum(math.exp(0.5 * k) for k in range(4)) * 1e-6)
+
+
 def test_a_limit_on_a_finer_unit_stops_a_coarser_promise(ledger):
     ledger.limit("town", unit="trip", epsilon=1.0)
     with pytest.raises(InsufficientBudget) as refused:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, fsum, inf
 
 from murmurate.core.accounting import compose
-from murmurate.core.events import Approximate, Event, Gaussian, Laplace, Pure
+from murmurate.core.events import Approximate, Event, Pure, for_several
 from murmurate.core.guarantee import DP, FINER, GeoInd, Guarantee
 from murmurate.core.parameters import one_of, positive, share
 from murmurate.errors import ParameterError
@@ -133,22 +133,15 @@ def requested(account: tuple[str, str], guarantee: Guarantee) -> Amount:
 def _seen_from(unit: str, charge: DP) -> tuple[tuple[Event, ...], float]:
     """Return events and delta of a promise as they count in the account of its own unit or of a finer one.
 
-    Changing part of a unit is a replacement: one removal and one addition, so twice the distance.
+    Changing part of a unit is a replacement: one removal and one addition, so twice the distance. A point can do more to
+    person-days: without the first point of a trip, the trip may begin on the next day, so that two days are replaced.
     Pure, Laplace and Gaussian steps are priced at that distance, all others by what group privacy gives for any step.
     """
     if unit == charge.unit.name:
         return charge.events, charge.delta
-    doubled = tuple(_doubled(event) for event in charge.events)
-    if None not in doubled:
-        return tuple(event for event in doubled if event is not None), charge.delta
-    delta = min(1.0, (1.0 + exp(min(charge.epsilon, 700.0))) * charge.delta)
-    return (Approximate(epsilon=2 * charge.epsilon, delta=delta) if delta < 1 else Pure(epsilon=MEANINGLESS),), delta
-
-
-def _doubled(event: Event) -> Event | None:
-    """Return the step at twice the sensitivity; None where no closed form is known."""
-    if isinstance(event, Pure):
-        return replace(event, epsilon=2 * event.epsilon)
-    if isinstance(event, (Laplace, Gaussian)):
-        return replace(event, noise_multiplier=event.noise_multiplier / 2)
-    return None
+    n = 4 if (charge.unit.name, unit) == ("user_day", "point") else 2
+    farther = tuple(for_several(event, n) for event in charge.events)
+    if None not in farther:
+        return tuple(event for event in farther if event is not None), charge.delta
+    delta = min(1.0, fsum(exp(min(k * charge.epsilon, 700.0)) for k in range(n)) * charge.delta)
+    return (Approximate(epsilon=n * charge.epsilon, delta=delta) if delta < 1 else Pure(epsilon=MEANINGLESS),), delta

@@ -19,7 +19,7 @@ from murmurate.core.ledger.accounts import SUMMED, Limit, Spent, limit_amount, s
 from murmurate.core.ledger.book import Book
 from murmurate.core.ledger.following import plan_for_people
 from murmurate.core.ledger.people import hash_people, people_digest
-from murmurate.core.ledger.plan import Plan, make_plan, refuse_unaccepted, refuse_unsigned
+from murmurate.core.ledger.plan import Plan, make_plan, refuse_other_days, refuse_unaccepted, refuse_unsigned
 from murmurate.core.ledger.records import REMEDY, default_who
 from murmurate.core.ledger.schema import CHARGED, refuse_unguarded
 from murmurate.core.ledger.state import Debit, State, debit_of
@@ -264,12 +264,13 @@ class Ledger:
         accept_no_guarantee: bool = False,
         seeded: bool = False,
         signed: Sequence[str] = (),
+        days_in: str | None = None,
     ) -> Debit:
         """Debit every account that the guarantee touches, or raise with nothing written; on disk when this returns.
 
         `mechanism`, its public `parameters` and `release_id` are recorded. `accept_no_guarantee` lets a release without
         guarantee pass; `seeded` releases are refused by real ledgers. `signed` names who signed; a limit may
-        ask for two people.
+        ask for two people. `days_in` is the time zone in which a promise per person-day counts days.
         """
         if seeded and self.purpose != "demo":
             raise GuaranteeRefused(
@@ -286,6 +287,9 @@ class Ledger:
             plan = plan_for_people(page.connection, page.state, population, guarantee)
             plan.refuse_overspending()
             refuse_unsigned(population, guarantee, found.limits, signed)
+            holding = {population}.union(*(one.populations for one in plan.followed))
+            zones = [page.state.populations[name].day_zones.get(guarantee.kind, set()) for name in holding]
+            refuse_other_days(population, guarantee, set().union(*zones), days_in)
             values = {
                 "release_id": release_id,
                 "mechanism": mechanism,
@@ -295,6 +299,7 @@ class Ledger:
                 "accepted_no_guarantee": bool(accept_no_guarantee and isinstance(guarantee, NoGuarantee)),
             }
             values |= {"signed": list(signed)} if signed else {}
+            values |= {"days_in": days_in} if days_in and guarantee.unit.name == "user_day" else {}
             line = page.append("debit", population, values)
             page.connection.execute(CHARGED.insert().values(release_id=release_id, seq=line.seq))
         return replace(debit_of(line), notes=plan.notes)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,34 +23,53 @@ from murmurate.core.names import one_spelling
 Hashes = NDArray[np.uint64]
 
 OVERLAP = 0.2
-"""Share of the smaller set from which on two files count as being about the same people. Set by hand."""
+"""Minimum share of the smaller set for two files to count as being about the same people. Set by hand."""
 
 
 EXACT_PEOPLE = 1 << 22
 """Most people whose hashes are all kept (34 MB); a set of so many is a sample of a larger one. Set by hand: below it nothing is
 estimated, and a sample of this size knows a share to within 0.3 percentage points."""
 MISSED = 1e-6
-"""Probability that a share that was estimated from a sample is larger than said."""
+"""Probability that a share is larger than its upper bound, which was computed from a sample."""
 HASHED_AT_ONCE = 1 << 17
-"""People that are hashed before they are merged with those before them."""
+"""People who are hashed at once, before they are merged with earlier ones."""
+
+
+@runtime_checkable
+class InParts(Protocol):
+    """People whose names are in parts that other processes can read."""
+
+    def fold(self, function: Callable[[Iterable[str]], Hashes], add: Callable[[Sequence[Hashes]], Hashes]) -> Hashes:
+        """Apply a function to the names of some people at a time, and add up the results in any order and grouping."""
+        ...
+
+
+@dataclass(frozen=True, repr=False)
+class _Hashing:
+    """Hashes names under a key, which its representation does not show."""
+
+    key: bytes
+
+    def __call__(self, uids: Iterable[str]) -> Hashes:
+        hashes, rest = np.empty(0, np.uint64), iter(uids)
+        while some := list(islice(rest, HASHED_AT_ONCE)):
+            digests = b"".join(hmac.digest(self.key, one_spelling(uid).encode(), "sha256")[:8] for uid in some)
+            hashes = union([hashes, np.unique(np.frombuffer(digests, dtype=">u8").astype(np.uint64))])
+        return hashes
 
 
 def hash_people(uids: Collection[str], key: bytes) -> Hashes:
     """Return the HMAC-SHA256 of each uid under the ledger's own key, cut to 64 bits, sorted, each once.
 
     Spellings of one name that differ by accident (` 7`, `007`, `7.0`) are hashed alike. Of more than `EXACT_PEOPLE` people the
-    smallest hashes are returned.
+    smallest hashes are returned. The result is the same whether one process or several workers hash the parts.
     """
     return _hashed(uids, key)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=1)  # one release asks for the same people several times
 def _hashed(uids: Collection[str], key: bytes) -> Hashes:
-    hashes, rest = np.empty(0, np.uint64), iter(uids)
-    while some := list(islice(rest, HASHED_AT_ONCE)):
-        digests = b"".join(hmac.digest(key, one_spelling(uid).encode(), "sha256")[:8] for uid in some)
-        hashes = union([hashes, np.frombuffer(digests, dtype=">u8").astype(np.uint64)])
-    return hashes
+    return uids.fold(_Hashing(key), union) if isinstance(uids, InParts) else _Hashing(key)(uids)
 
 
 def is_sample(*sets: Hashes) -> bool:
@@ -72,7 +93,7 @@ def _below(hashes: Hashes, limit: np.uint64) -> Hashes:
 
 
 def key_digest(key: bytes) -> str:
-    """Hash the key for the history: enough to see that it was exchanged, nothing to hash people with."""
+    """Hash the key for the history. This shows whether the key was replaced, and cannot be used to hash people."""
     return hashlib.sha256(key).hexdigest()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from murmurate.core.accounting import compose
@@ -74,6 +74,8 @@ class Plan:
         if line.requested.unit == own:
             return ""
         doubled = " as two changes, one removal and one addition" if self.guarantee.kind == "dp" else ""
+        if doubled and (own, line.requested.unit) == ("user_day", "point"):
+            doubled = " as four changes, because a trip without its first point may begin on another day"
         return f" A promise per {own} also covers each {line.requested.unit} of it and is charged there{doubled}."
 
     def _fitting_words(self, line: PlanLine) -> str:
@@ -202,6 +204,20 @@ def refuse_unsigned(
         raise GuaranteeRefused(
             f"population {population!r}: the limit of {asked[0].amount} asks for two people, and {len(signers)} signed. "
             "Give two different names with --signed-by, or sign in the studio. Nothing was spent."
+        )
+
+
+def refuse_other_days(population: str, guarantee: Guarantee, known: Collection[str], days_in: str | None) -> None:
+    """Refuse person-days in another time zone than before: a day in one zone overlaps two days in the other.
+
+    `known` are the zones charged to the population, and to others that contain people of it.
+    """
+    others = sorted(set(known) - {days_in})
+    if guarantee.unit.name == "user_day" and days_in is not None and others:
+        raise GuaranteeRefused(
+            f"population {population!r}: days were counted in {', '.join(others)} before, and now in {days_in}. "
+            "A day in one zone overlaps two days in the other, so the charges would not add up to a promise per "
+            f"person-day. Read the file with --local-zone {others[0]}, or promise unit=user. Nothing was spent."
         )
 
 

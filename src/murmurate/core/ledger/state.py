@@ -70,6 +70,8 @@ class Population:
     files: list[Attachment] = field(default_factory=list)
     limits: dict[tuple[str, str], Limit] = field(default_factory=dict)
     charges: dict[tuple[str, str], list[Guarantee]] = field(default_factory=dict)
+    day_zones: dict[str, set[str]] = field(default_factory=dict)
+    """Time zones in which person-days were counted, by kind of guarantee; older lines do not tell."""
 
     def holds(self, fingerprint: str, people_digest: str) -> bool:
         """Return whether this file was attached with exactly these people."""
@@ -164,6 +166,8 @@ class State:
         self.debits[debit.release_id] = debit
         for account in accounts_of(debit.guarantee):
             self._of(record).charges.setdefault(account, []).append(debit.guarantee)
+        if "days_in" in values:
+            self._of(record).day_zones.setdefault(debit.guarantee.kind, set()).add(values["days_in"])
 
     def _completed(self, record: Record, values: dict[str, Any]) -> None:
         known = self.debits[values["release_id"]]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from murmurate.ingest.columns import FILE_NAME, option
@@ -17,6 +18,8 @@ _SEPARATORS = ("\t", ";", "|", ",")
 """Separators that are recognised, besides spaces where there is none of these."""
 SAMPLE_LINES = 200
 """Lines that are looked at. Set by hand."""
+GUESSED_COLUMNS = 50
+"""Columns whose meaning is guessed, from the left. Set by hand: each takes milliseconds, and a line may have thousands."""
 _NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)?([eE][-+]?[0-9]+)?\s*")
 """A number, with a decimal point or comma."""
 _FIRST_S, _LAST_S = 315_532_800, 4_102_444_800
@@ -76,12 +79,15 @@ def _separator(lines: Sequence[str]) -> str:
 def _is_data(values: Sequence[str]) -> bool:
     """Return whether most values of a first line are numbers or times, which are no names of columns."""
     filled = [value for value in values if value]
-    return bool(filled) and sum(bool(_NUMBER.fullmatch(value)) or _is_time(value) for value in filled) * 2 > len(filled)
+    others = [value for value in filled if not _NUMBER.fullmatch(value)]
+    return bool(filled) and (len(filled) - len(others) + _n_times(others)) * 2 > len(filled)
 
 
-def _is_time(value: str) -> bool:
-    starts = value.strip(" ")[:1].isdigit()  # as every order does; most names of columns need no parser
-    return starts and any((parse(pl.Series([value]), order)[1] != UNREADABLE).all() for order in ORDERS)
+def _n_times(values: Sequence[str]) -> int:
+    """Count the texts that are times, all at once: the parser takes a millisecond, and a line may have thousands."""
+    starting = [value for value in values if value.strip(" ")[:1].isdigit()]  # as every order does
+    texts = pl.Series(starting, dtype=pl.String)
+    return int(np.any([parse(texts, order)[1] != UNREADABLE for order in ORDERS], axis=0).sum())
 
 
 def guess_columns(lines: Sequence[str], separator: str) -> dict[str, str]:
@@ -92,8 +98,9 @@ def guess_columns(lines: Sequence[str], separator: str) -> dict[str, str]:
     is the person; 0 and 1 alone, unless they come first, say whether a taxi is occupied and name nobody.
     """
     rows = [fields(line, separator) for line in lines[:SAMPLE_LINES] if line.strip()]
-    width = len(rows[0]) if rows else 0
-    columns = [[row[k] for row in rows if len(row) == width] for k in range(width)]
+    even = [row for row in rows if len(row) == len(rows[0])]
+    width = min(len(rows[0]), GUESSED_COLUMNS) if rows else 0
+    columns = [[row[k] for row in even] for k in range(width)]
     times = [k for k, values in enumerate(columns) if _are_times(values)]
     places = [k for k, values in enumerate(columns) if k not in times and _are_degrees(values)]
     guess: dict[str, str] = {}
@@ -123,7 +130,7 @@ def headerless_remedy(lines: Sequence[str], separator: str) -> str:
 def _are_times(values: Sequence[str]) -> bool:
     if all(re.fullmatch(r"[0-9]{9,10}(\.[0-9]+)?|[0-9]{12,13}", value) for value in values):
         return all(_FIRST_S <= _float(value) / (1000 if len(value.split(".")[0]) > 10 else 1) < _LAST_S for value in values)
-    return all(_is_time(value) for value in values[:20])
+    return _n_times(values[:20]) == len(values[:20])
 
 
 def _are_degrees(values: Sequence[str]) -> bool:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from murmurate.core.expansion import refuse_expansion
+from murmurate.core.parquet import CheckedParquet, check_parquet
 from murmurate.errors import Fault, InputError
 from murmurate.ingest.columns import recognise
 from murmurate.ingest.faults import Faults, Place
@@ -18,6 +17,9 @@ from murmurate.ingest.files import SourceFile
 from murmurate.ingest.formats.geometry import is_degrees
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.points import Batch
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 GROUP_ROWS = 2**20
 """Rows up to which a row group is read at once. Set by hand."""
@@ -29,17 +31,17 @@ def batches(
     file: SourceFile, options: ReadOptions, faults: Faults, *, groups: range | None = None, first_row: int = 1
 ) -> Iterator[Batch]:
     """Yield the rows of a Parquet file, or of some of its row groups, whose first row has this number."""
-    with file.path.open("rb") as handle:
-        table = _open(handle, file, [])
+    checked = _checked(file)
+    with checked.open() as table:
         schema = table.schema_arrow
-        found, problems = recognise(schema.names, options.columns)
-        if problems:  # let the checker say what is wrong with the names
-            yield Batch(pl.DataFrame(schema=dict.fromkeys(schema.names, pl.String)), Place(file.name))
-            return
-        wanted = _wanted(schema, found, options)
-        refuse_expansion(table, file.path, wanted, max_expansion=options.max_expansion)
-        texts = [name for name in wanted if name == found["uid"] and _is_text(schema.field(name).type)]
-        table = _open(handle, file, texts)
+    found, problems = recognise(schema.names, options.columns)
+    if problems:  # let the checker say what is wrong with the names
+        yield Batch(pl.DataFrame(schema=dict.fromkeys(schema.names, pl.String)), Place(file.name))
+        return
+    wanted = _wanted(schema, found, options)
+    checked.refuse_expansion(wanted, groups=groups, max_expansion=options.max_expansion)
+    texts = [name for name in wanted if name == found["uid"] and _is_text(schema.field(name).type)]
+    with checked.open(read_dictionary=texts) as table:
         crs = _reference_system(schema, found.get("geometry"))
         start = first_row
         for piece in _pieces(table, wanted, groups):
@@ -80,18 +82,15 @@ def n_rows(file: SourceFile) -> int:
 
 def group_rows(file: SourceFile) -> list[int]:
     """Return the rows of each row group by the file's own footer."""
-    with file.path.open("rb") as handle:
-        metadata = _open(handle, file, []).metadata
-        return [int(metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
+    return _checked(file).footer.rows
 
 
-def _open(handle: Any, file: SourceFile, texts: list[str]) -> pq.ParquetFile:
-    handle.seek(0)
-    table = pq.ParquetFile(handle, read_dictionary=texts, pre_buffer=False)
-    rows, size = table.metadata.num_rows, file.path.stat().st_size
+def _checked(file: SourceFile) -> CheckedParquet:
+    checked = check_parquet(file.path)
+    rows, size = checked.n_rows, file.path.stat().st_size
     if rows > 10_000_000 and rows > _ROWS_PER_BYTE * size:
         raise InputError([Fault(f"claims {rows:,} rows in {size:,} bytes: refused as a decompression bomb", file=file.name)])
-    return table
+    return checked
 
 
 def _wanted(schema: pa.Schema, found: dict[str, str], options: ReadOptions) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from murmurate.errors import Fault, InputError
+from murmurate.ingest.columns import as_name
 from murmurate.ingest.faults import Faults, Place, written_like
 from murmurate.ingest.files import SourceFile, chunks, is_compressed
 from murmurate.ingest.formats import dialect
@@ -174,10 +176,11 @@ def _header(piece: bytes, file: SourceFile, options: ReadOptions) -> _Header:
                 dialect.guess_columns(rest, found.separator),
             )
         return _Header([str(number + 1) for number in range(len(names))], found.separator, found.skip)
-    filled = [name for name in names if name]
-    if len(set(filled)) < len(filled):
-        repeated = sorted({name for name in filled if names.count(name) > 1})
-        raise InputError([Fault(f"ambiguous: more than one column is called {', '.join(map(repr, repeated))}", file=file.name)])
+    repeated = sorted(name for name, n in Counter(names).items() if name and n > 1)
+    if repeated:
+        raise InputError(
+            [Fault(f"ambiguous: more than one column is called {', '.join(map(as_name, repeated))}", file=file.name)]
+        )
     return _Header(_all_named(names), found.separator, found.skip + 1)
 
 

@@ -139,7 +139,10 @@ class Session:
             raise GuaranteeRefused("this session could not save a debit; restore it from its file before it reports again.")
         lat, lng = float(point[0]), float(point[1])
         if not (-90 <= lat <= 90 and -180 <= lng <= 180):
-            raise InputError(f"a point is (latitude, longitude) in degrees; got {point!r}.")
+            raise InputError(  # without the point: with both numbers exchanged it would still be the true place
+                "a point is (latitude, longitude) in degrees; one of the two lies outside -90 to 90 or -180 to 180.",
+                "Check their order: latitude comes first.",
+            )
         x, y = self.mechanism._snapped(np.array([lat]), np.array([lng]))
         out = np.empty(1, dtype=np.int64), np.empty(1, dtype=np.int64), np.empty(1)
         once = np.array([0, 1], dtype=np.int64)

@@ -11,6 +11,7 @@ import numpy as np
 
 from murmurate.asking import Budget, Facts, Round, SparseTable, Table
 from murmurate.asking.table import Answers
+from murmurate.core.accounting import several_words
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import one_of, positive, share, whole
 from murmurate.core.space import Integers, Places
@@ -204,7 +205,8 @@ class ODCounts:
             )
         if self.unit != "user":
             parts = "trips" if self.unit == "trip" else "days"
-            sentences.append(f"The privacy loss of somebody with n {parts} is n times as large as promised.")
+            promise = self.guarantee()
+            sentences.append(several_words(promise.events, parts, delta=promise.delta))
         return tuple(sentences)
 
     def expected_error(self) -> str:

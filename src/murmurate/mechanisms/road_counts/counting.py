@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,10 @@ from murmurate.spaces.road import RoadNetwork
 MAX_SLOWNESS = 4.0
 """Largest travel time that is counted, in multiples of the free travel time; longer ones are cut. A link without a measured
 time counts as half of it, the middle of the range, which adds nothing."""
+
+
+PIECE_LINKS = 200_000
+"""Driven links whose rows are made at once, in about 60 MB. Set by hand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +49,24 @@ class UnitDrives:
         """Unit u drove link[unit_offsets[u]:unit_offsets[u + 1]]."""
         first = np.flatnonzero(np.diff(self.trip_unit, prepend=-1))
         return self.trip_offsets[np.append(first, len(self.trip_unit))]
+
+    def pieces(self) -> Iterator[UnitDrives]:
+        """Yield the drives of some units after the others, about `PIECE_LINKS` links each; units are numbered anew in each."""
+        ends, n = self.unit_offsets, len(self.unit_offsets) - 1
+        first = 0
+        while first < n or first == 0:
+            last = min(n, max(first + 1, int(np.searchsorted(ends, ends[first] + PIECE_LINKS, side="right")) - 1))
+            links = slice(int(ends[first]), int(ends[last]))
+            low, high = np.searchsorted(self.trip_unit, (first, last))
+            yield UnitDrives(
+                link=self.link[links],
+                hour=self.hour[links],
+                slowness=self.slowness[links],
+                follows=self.follows[links],
+                trip_offsets=self.trip_offsets[low : high + 1] - links.start,
+                trip_unit=self.trip_unit[low:high] - np.int32(first),
+            )
+            first = max(last, 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,12 +13,13 @@ import numpy as np
 from murmurate.asking import Budget, Facts, Round, Table
 from murmurate.asking.table import Answers
 from murmurate.asking.units import TripsPerUnit, units_table
+from murmurate.core.accounting import several_words
 from murmurate.core.guarantee import DP, Unit
 from murmurate.core.parameters import delta_for, one_of, positive, share, whole
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.road_counts.assemble import SIGMAS, assemble, traffic_of
 from murmurate.mechanisms.road_counts.corridors import successions
-from murmurate.mechanisms.road_counts.counting import CountLinks, CountZones, MatchDrives, count_unit_sizes
+from murmurate.mechanisms.road_counts.counting import CountLinks, CountZones, MatchDrives, UnitDrives, count_unit_sizes
 from murmurate.mechanisms.road_counts.protected import public_zones
 from murmurate.mechanisms.road_counts.settings import (
     N_BLOCKS,
@@ -266,7 +267,8 @@ class RoadCounts:
             sentences.append("turns.parquet holds how the traffic of a link divides at its end, from noisy counts of turns.")
         if self.unit != "user":
             parts = "trips" if self.unit == "trip" else "days"
-            sentences.append(f"The privacy loss of somebody with n {parts} is n times as large as promised.")
+            promise = self.guarantee()
+            sentences.append(several_words(promise.events, parts, delta=promise.delta))
         return tuple(sentences)
 
     def expected_error(self) -> str:
@@ -288,7 +290,11 @@ class RoadCounts:
         if self._measures_units and "units" not in answers:
             prepare(self.space)
             return Round(
-                tables=(units_table(UNITS_SHARE[self.unit]),), prepare=self._prepare, contribute=count_unit_sizes, keep="drives"
+                tables=(units_table(UNITS_SHARE[self.unit]),),
+                prepare=self._prepare,
+                contribute=count_unit_sizes,
+                keep="drives",
+                cut=UnitDrives.pieces,
             )
         if "links" not in answers:
             prepare(self.space)  # public; once here, so that processes find the routes on disk
@@ -323,14 +329,16 @@ class RoadCounts:
         names = frozenset(bins) & frozenset(self._shares)
         onward = np.searchsorted(into, np.arange(n + 1)).astype(np.int64), out
         count = CountLinks(self.space.road_class, self._bounds(answers), names, self._joint, onward)
-        return Round(tables=self._tables(bins, answers), prepare=self._prepare, contribute=count, keep="drives")
+        return Round(
+            tables=self._tables(bins, answers), prepare=self._prepare, contribute=count, keep="drives", cut=UnitDrives.pieces
+        )
 
     def _zones_round(self, answers: Answers) -> Round:
         zone = zones_of_links(self.space, traffic_of(answers, self.space).count, self._n_zones)
         groups = self._n_zones * HEADINGS
         count = CountZones(zone * HEADINGS + self.space.heading, groups, zone, self._n_zones, self.od)
         tables = self._tables({"hours": groups * 24, "od": self._n_zones**2}, answers)
-        return Round(tables=tables, prepare=self._prepare, contribute=count, keep="drives")
+        return Round(tables=tables, prepare=self._prepare, contribute=count, keep="drives", cut=UnitDrives.pieces)
 
     def _tables(self, bins: Mapping[str, int], answers: Answers) -> tuple[Table, ...]:
         """Return those of these tables that are made."""

@@ -18,10 +18,10 @@ from murmurate.core.expansion import (
     most_items,
     open_text,
     parse_json,
-    refuse_expansion,
     refuse_many,
 )
 from murmurate.core.foreign import damaged
+from murmurate.core.parquet import check_parquet
 from murmurate.errors import InputError, MissingPart
 from murmurate.spaces.road.build import Street, build
 from murmurate.spaces.road.network import RoadNetwork
@@ -143,12 +143,11 @@ def _without_header(blob: bytes) -> bytes:
 
 
 def _geoparquet(file: Path) -> tuple[Rows, str | None]:
-    import pyarrow.parquet
-
-    with pyarrow.parquet.ParquetFile(file, pre_buffer=False) as parquet:
-        refuse_expansion(parquet, file)
-        refuse_many(parquet.metadata.num_rows, most_items(file), file)
-    table = pyarrow.parquet.read_table(file)
+    checked = check_parquet(file)
+    checked.refuse_expansion()
+    refuse_many(checked.n_rows, most_items(file), file)
+    with checked.open() as parquet:
+        table = parquet.read(use_threads=False)
     about = json.loads((table.schema.metadata or {}).get(b"geo", b"{}"))
     column = about.get("primary_column", "geometry")
     crs = about.get("columns", {}).get(column, {}).get("crs")
