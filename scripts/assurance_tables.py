@@ -118,46 +118,53 @@ def main() -> None:
     PAGE.write_text(
         f"""# Audits and attacks, all mechanisms
 
-Made by `scripts/assurance_tables.py` on {day}. No private data take part: audits run on a made-up town, attacks on releases of the
-built-in city ({chosen.people} people, 7 days). Every mechanism has its demo settings, with more epsilon where the town is too small for a unit.
+Made by `scripts/assurance_tables.py` on {day}. No private data are used: audits run on a synthetic town, attacks on releases of the
+built-in city ({chosen.people} people, 7 days). Every mechanism has the settings of the demo. Where the town is too small for a unit,
+epsilon is larger.
 
 ## Audits
-`murmurate audit MECHANISM` repeats a row.
+`murmurate audit MECHANISM` repeats the audit of a mechanism.
 
-- **Meter**: exact share of the promise that the worst canary spends, at most 1. It needs no noise and is the strongest evidence.
-- **Black box**: lower bound on epsilon (per metre for geo-indistinguishability; people missing from the smallest group for k-anonymity),
-  shown from outputs for two neighbouring inputs with 99.9 % confidence, beside the claim; and the tester that showed it. Gaussian
-  noise is bounded as such (Nasr et al. 2023). Under pure epsilon the bounds of single bins add up, since their noise is independent.
-- **Sampler**: relative error of the measured scale of noise, at most 0.1.
+- **Meter**: the share of the promise that the worst canary (a unit made up for the test) spends. It may be at most 1.
+  It is computed exactly, without noise, and is the strongest evidence.
+- **Black box**: lower bound on epsilon at 99.9 % confidence, from many outputs for two neighbouring inputs, and the claimed epsilon. The
+  next column names the test that gave the bound. For geo-indistinguishability, epsilon is per metre. For k-anonymity the figure is the
+  number of people missing from the smallest group. For Gaussian noise the bound uses its known shape (Nasr et al. 2023). Under pure
+  epsilon the bounds of single bins are added up, because their noise is independent.
+- **Sampler**: relative error of the measured noise scale; more than 0.1 fails.
 
 | mechanism | unit | promise | meter | black box | shown by | sampler |
 |---|---|---|---|---|---|---|
 {chr(10).join(audits)}
 
-A lower bound below the claim does not show that the claim is loose: it grows with the number of outputs.
+A lower bound below the claim does not show that the claim is loose, because the bound grows with the number of outputs.
 
 ### Planted faults
-Which test caught each planted fault; in brackets the epsilon that the black box showed with half the noise. "-": the mechanism has no
-such fault.
+Which test caught each fault that was planted on purpose. The column "half noise" gives in brackets the epsilon that the black box showed.
+"-" means that the fault does not apply to the mechanism.
 
 | mechanism | unit | {" | ".join(FAULTS)} |
 |---|---|{"---|" * len(FAULTS)}
 {chr(10).join(faults)}
 
 ### What an audit means for each family
-- **Measured mechanisms** (`flock`, `dp_loc` own, `ngram`, `road_counts`, `od_counts`, `plausible` own) read noisy tables alone. The meter
-  counts what one unit adds to them; the black box sees the tables, which is more than any reader of the release sees.
-- **Local mechanisms** (`geoind`, `geoind_predictive`, `geoind_anchors`) move each point. The black box sees one point at one of two
-  places, and two people whose noise must be independent. The promise of longer units is the sum over their points.
-- **`k_anonymity`** is no differential privacy: groups are counted on the released trips alone, by brute force.
-- **`dp_ani`, `od_successive`**, `plausible` own-seeded and as_published promise no differential privacy. There is nothing to audit; attacks show what they reveal.
-- **Networks of `dp_loc`** (`vae`, `net`) clip and noise gradients step by step (DP-SGD), and **`plausible` own-tested** compares people.
-  `murmurate audit` does not run them. `tests/papers/training/test_train_audit.py` bounds epsilon of a training and catches twins without
-  noise and without clipping; `tests/mechanisms/plausible/test_tested.py` audits one attempt and a broken one.
+- **Measured mechanisms** (`flock`, `dp_loc` own, `ngram`, `road_counts`, `od_counts`, `plausible` own) read the data only through noisy
+  tables. The meter counts what one unit adds to these tables. The black box sees the tables themselves, more than any reader of the
+  release sees.
+- **Local mechanisms** (`geoind`, `geoind_predictive`, `geoind_anchors`) move each point. The black box tries to tell at which of two places
+  a point was. It also tests that the noise of two people is independent. The promise for a trip, day or person is the sum over its
+  points.
+- **`k_anonymity`** is not differential privacy. The audit counts the people of each group in the released trips alone, by brute force.
+- **`dp_ani`, `od_successive`**, and the variants own-seeded and as_published of `plausible`, promise no differential privacy. There is
+  nothing to audit; attacks show what they reveal.
+- **Neural networks of `dp_loc`** (`vae`, `net`) are trained by DP-SGD, and **`plausible` own-tested** compares people. `murmurate audit`
+  does not run them; tests do. `tests/papers/training/test_train_audit.py` bounds the epsilon of a training, and detects copies without
+  noise and without clipping. `tests/mechanisms/plausible/test_tested.py` audits one attempt and a faulty version of it.
 
 ### The deep form
-`murmurate audit MECHANISM --deep --json FILE` goes over units, epsilons and releases for hours; the same command goes on after an
-interruption. `flock` on 18 November 2026, interrupted after four of ninety audits, no fault missed:
+`murmurate audit MECHANISM --deep --json FILE` audits every unit at three epsilons, ten times each, which takes hours. After an
+interruption the same command continues. Results for `flock` on 18 November 2026: the run was interrupted after four of ninety audits,
+and no fault was missed.
 
 | unit | epsilon | meter | black box |
 |---|---|---|---|
@@ -167,9 +174,9 @@ interruption. `flock` on 18 November 2026, interrupted after four of ninety audi
 | user_day | 2 | 0.9998 | 1.68 of 2 |
 
 ## Attacks
-What each adversary knows is on the page of [attacks](attacks.md). Intervals are 95 %. Chance is what the same adversary reaches without the
-release, or with real trips of other people. Mechanisms that move single points keep times and the way of each trip; their promise is about where a
-point lies, and attacks that know whole trips succeed by design.
+The page [attacks](attacks.md) says what each adversary knows. Intervals are 95 %. Chance is what the same adversary achieves without the
+release, or with real trips of other people. Mechanisms that move single points keep the times and the course of each trip. Their promise
+is about the place of a point, so attackers who know whole trips are expected to succeed.
 
 | mechanism | promise | score | value | chance |
 |---|---|---|---|---|
