@@ -16,8 +16,10 @@ from murmurate.custody import door
 from murmurate.demo import city
 from murmurate.errors import InputError, VerifyError
 from murmurate.judging.review import evaluate, review
+from murmurate.mechanisms.flock import Flock
 from murmurate.mechanisms.geoind import GeoIndistinguishability
 from murmurate.spaces.grid import Grid
+from small_town import GRID, town
 
 MECHANISM = GeoIndistinguishability(epsilon=1.0, radius_m=50.0, max_points=200)
 
@@ -127,3 +129,12 @@ def city_box(trips):
 def cells_only(trips, grid):
     cell = grid.locate(trips.lat, trips.lng)
     return Trips(trips.table.drop("lat", "lng").with_columns(cell=pl.Series(cell)), grid, trips.time_zone)
+
+
+def test_an_attack_whose_people_are_too_few_for_the_mechanism_is_skipped_with_its_reason():
+    private = town(600)
+    with Ledger.in_memory() as ledger:  # at this epsilon flock releases from 424 trips on, and membership gives it 200
+        release = door.release(Flock(space=GRID, epsilon=0.5), private, ledger=ledger, rng=noise.seeded(1))
+        found = review(release, private, ledger=ledger).run_attacks(attacks=["membership", "copying"])
+    assert [score.name for score in found][:1] == ["copying.copies"]
+    assert found.skipped["membership"].startswith("flock refused to release some of the people again: a noisy count found")

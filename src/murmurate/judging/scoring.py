@@ -143,12 +143,18 @@ def run_attacks(
 def releasing_again(mechanism: Any, *, seeded_runs: bool) -> dict[str, Any]:
     """Return what attacks on membership take: how to release other people by a mechanism, and whether it protects people.
 
-    With `seeded_runs`, for demos and tests, every attack releases alike.
+    With `seeded_runs`, for demos and tests, every attack releases alike. An attack whose people are too few for the mechanism
+    is not measurable; the other attacks go on.
     """
 
     def again(members: Trips, n: int, run: int) -> Any:
         rng = seeded(run) if seeded_runs else secure()
-        made = fitted(mechanism, members, rng) if is_measured(mechanism) else mechanism.apply(members, rng)
+        try:
+            made = fitted(mechanism, members, rng) if is_measured(mechanism) else mechanism.apply(members, rng)
+        except InputError as refused:
+            raise NotMeasurable(
+                f"{mechanism.name} refused to release some of the people again: {refused.faults[0]}"
+            ) from refused
         return made.sample(n, rng) if hasattr(made, "sample") else made
 
     return {"again": again, "by_person": mechanism.guarantee().unit.name != "trip"}
