@@ -180,7 +180,7 @@ def facts_of(private: Any) -> Facts:
 def compared(people: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
     """Return the hashes of the people of several parts; refuse one who is in two of them: each would be bounded on its own."""
     together = np.concatenate(people)
-    together.sort()  # in place: many parts have many people
+    together.sort(kind="stable")  # in place, since people are many; what is sorted already is merged, which is far faster
     if (together[1:] == together[:-1]).any():
         raise GuaranteeRefused(TWO_PARTS)
     return together[:COMPARED_PEOPLE].copy()  # a view would keep all of them
@@ -251,7 +251,7 @@ def _count_part(item: tuple[Any, Any, _Place]) -> Found:
         trips = source.load()
         part = part_of(trips, counting.unit, counting.key)
         prepared = _Prepared(
-            _hashes(trips, counting.unit, int.from_bytes(counting.key[:8], "little")),
+            np.sort(_hashes(trips, counting.unit, int.from_bytes(counting.key[:8], "little"))),
             int(part.unit.max(initial=-1)) + 1,
             counting.asked.prepare(part),
         )
