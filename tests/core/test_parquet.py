@@ -133,6 +133,21 @@ def test_a_long_text_stored_once_is_refused_in_columns_of_every_kind(tmp_path, m
         read_table(tmp_path / "a.parquet")
 
 
+@pytest.mark.parametrize("number_", [32_767, 32_768])
+def test_the_field_of_extensions_is_passed_over(tmp_path, number_):
+    """Parquet keeps field 32767 of every struct for bytes that a reader need not know."""
+    pq.write_table(table(), tmp_path / "a.parquet")
+    raw = (tmp_path / "a.parquet").read_bytes()
+    start = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    footer = raw[start:-9] + b"\x08" + as_stored(number_) + b"\x05extra" + b"\0"
+    (tmp_path / "a.parquet").write_bytes(raw[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    if number_ == 32_767:
+        assert check_parquet(tmp_path / "a.parquet").n_rows == pq.read_metadata(tmp_path / "a.parquet").num_rows == 4
+    else:
+        with pytest.raises(InputError, match="no number of Parquet's"):
+            check_parquet(tmp_path / "a.parquet")
+
+
 def test_a_footer_of_empty_things_takes_no_memory(tmp_path):
     schema = b"\x19\xfc\x80\x80\x80\x02" + bytes(100)  # four million columns
     footer = b"\x15\x02" + schema + bytes(10)

@@ -15,8 +15,8 @@ from murmurate.errors import Fault, InputError
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12
 """Types of fields. 11 is a map, which Parquet does not use."""
-_MOST_FIELDS = 100
-"""Highest number of a field; Parquet's are below 20."""
+_MOST_FIELDS = 2**15 - 1
+"""Highest number of a field. Parquet's are below 20, and this one is kept for extensions, which every reader passes over."""
 _MOST_NESTED = 64
 """How deep structs and columns may be nested. Set by hand: the library recurses once for each level of the schema."""
 _MOST_NAME_LETTERS = 2**24
