@@ -133,6 +133,20 @@ def test_a_long_text_stored_once_is_refused_in_columns_of_every_kind(tmp_path, m
         read_table(tmp_path / "a.parquet")
 
 
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN"])
+def test_names_of_people_are_read_in_every_encoding(tmp_path, monkeypatch, encoding):
+    """DuckDB and the second version of Parquet's pages write texts so; pyarrow cannot read those dictionary-encoded."""
+    monkeypatch.setattr(expansion, "TABLE_FLOOR_BYTES", 10**6)
+    numbers = table(5_000).set_column(0, "uid", pa.array([f"person-{k // 2}" for k in range(5_000)]))
+    times = pa.array(np.arange(5_000) * 1_000_000, pa.timestamp("us", "UTC"))
+    options = {"use_dictionary": False, "column_encoding": {"uid": encoding}}
+    pq.write_table(numbers.append_column("datetime", times), tmp_path / "a.parquet", row_group_size=2_000, **options)
+    assert mm.read(tmp_path / "a.parquet").n_users == 2_500
+    with mm.scan(tmp_path / "a.parquet", points_per_partition=1_000) as parts:
+        assert sorted(parts.identity.uids) == sorted({f"person-{k // 2}" for k in range(5_000)})
+    assert read_table(tmp_path / "a.parquet").height == 5_000
+
+
 @pytest.mark.parametrize("number_", [32_767, 32_768])
 def test_the_field_of_extensions_is_passed_over(tmp_path, number_):
     """Parquet keeps field 32767 of every struct for bytes that a reader need not know."""

@@ -41,8 +41,10 @@ _PAGE = {1: _INT, 2: _INT, 3: _INT, 5: (_STRUCT, {1: _INT, 2: _INT}), 8: (_STRUC
 """Kind, expanded bytes and stored bytes of a page, and its values and their encoding in the header of its kind."""
 _VALUES_OF = {0: (5, 2), 3: (8, 4)}
 """Fields of the header with the values and their encoding, for the kinds of pages that have any."""
-_TEXT, _FIXED_TEXT, _SHARED_BEGINNINGS = 6, 7, 7
-"""Physical types of texts, and the encoding in which a text refers to the prefix it shares with the previous one."""
+_TEXT, _FIXED_TEXT = 6, 7
+"""Physical types of texts."""
+_DICTIONARY, _LENGTHS_FIRST, _SHARED_BEGINNINGS = (2, 8), 6, 7
+"""Encodings of texts: by number in a dictionary; all lengths before all letters; without the prefix of the previous text."""
 _FIXED_BYTES = 8
 """Bytes of the widest kind of number in traces."""
 
@@ -70,6 +72,10 @@ class Pages(NamedTuple):
     """Expanded bytes of the largest page."""
     shares_beginnings: bool
     """Whether texts share prefixes, so that they may be far longer than their pages."""
+    has_dictionary: bool
+    """Whether values stand in a dictionary, so that one of them may be repeated at no cost."""
+    lengths_first: bool
+    """Whether texts stand behind all of their lengths."""
 
 
 class Footer(NamedTuple):
@@ -90,14 +96,15 @@ def read_footer(path: Path) -> Footer:
 
 def read_pages(handle: IO[bytes], path: Path, chunk: Chunk) -> Pages:
     """Return the expanded sizes of the pages of a column, according to their headers."""
-    total, largest, shares = 0, 0, False
+    total, largest, shares, coded, lengths = 0, 0, False, False, False
     try:
         for size, encoding in _pages(handle, chunk):  # a file may have a page every seven bytes, so none is kept
             total, largest, shares = total + size, max(largest, size), shares or encoding == _SHARED_BEGINNINGS
+            coded, lengths = coded or encoding in _DICTIONARY, lengths or encoding == _LENGTHS_FIRST
     except (ValueError, IndexError, KeyError, TypeError) as error:
         reason = str(error) if type(error) is ValueError else "a value is missing or cut off"
         raise _damaged(path, f"the header of a page: {reason}") from None
-    return Pages(total, largest, shares)
+    return Pages(total, largest, shares, coded, lengths)
 
 
 def _damaged(path: Path, where: str) -> InputError:

@@ -32,7 +32,7 @@ class CheckedParquet:
         return sum(self.footer.rows)
 
     def open(self, *, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile:
-        """Open the file; columns in `read_dictionary` are read as dictionary-encoded texts.
+        """Open the file; columns in `read_dictionary` are read as dictionary-encoded texts (see `fits_dictionary`).
 
         Do not use its `metadata.row_group(k).column(j)`: an error in there ends the process.
         """
@@ -40,6 +40,18 @@ class CheckedParquet:
 
         known = _metadata(*_as_it_is_now(self.path))
         return pq.ParquetFile(self.path, read_dictionary=list(read_dictionary), pre_buffer=False, metadata=known)
+
+    def fits_dictionary(self, column: str, groups: Iterable[int] | None = None) -> bool:
+        """Return whether the library can read a column of texts dictionary-encoded: not from delta encodings."""
+        with self.path.open("rb") as handle:
+            chunks = (
+                chunk
+                for group in (range(len(self.footer.rows)) if groups is None else groups)
+                for chunk in self.footer.groups[group]
+                if chunk.name == column
+            )
+            pages = (read_pages(handle, self.path, chunk) for chunk in chunks)
+            return not any(one.shares_beginnings or one.lengths_first for one in pages)
 
     def refuse_expansion(
         self,
@@ -86,6 +98,8 @@ class CheckedParquet:
                     if total > allowed:
                         break
             return total
+        if not pages.has_dictionary:
+            return 0  # every text stands in its page
         with self.open(read_dictionary=[chunk.leaf]) as table:
             batch = next(table.iter_batches(batch_size=1, row_groups=[group], columns=[chunk.leaf], use_threads=False), None)
         if batch is None or batch.num_columns == 0:

@@ -41,6 +41,7 @@ def batches(
     wanted = _wanted(schema, found, options)
     checked.refuse_expansion(wanted, groups=groups, max_expansion=options.max_expansion)
     texts = [name for name in wanted if name == found["uid"] and _is_text(schema.field(name).type)]
+    texts = [name for name in texts if checked.fits_dictionary(name, groups)]
     with checked.open(read_dictionary=texts) as table:
         crs = _reference_system(schema, found.get("geometry"))
         start = first_row
