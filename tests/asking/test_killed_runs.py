@@ -16,6 +16,7 @@ import pytest
 import murmurate as mm
 from diagonal_city import GRID, city
 from murmurate.asking.kept_answers import load_answers
+from murmurate.core.trips import Trips
 from murmurate.custody.internal import Internal
 from murmurate.errors import InputError
 from murmurate.mechanisms.flock import Flock
@@ -119,3 +120,6 @@ def test_only_the_same_run_is_resumed(tmp_path):
         otherwise = trips.with_source(replace(trips.identity, made_with={"read": {"columns": {"uid": "cab"}}}))
         with pytest.raises(InputError, match="was charged for something else: how it is read differ"):
             mm.fit(FLOCK, otherwise, **options)
+        elsewhere = Trips(trips.table, trips.space, "Asia/Tokyo")  # a day there is part of two of the days counted before
+        with pytest.raises(InputError, match="was charged for something else: the time zone differ"):
+            mm.fit(FLOCK, elsewhere, **options)

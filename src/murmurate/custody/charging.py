@@ -13,7 +13,6 @@ from murmurate.core.guarantee import Guarantee
 from murmurate.core.ledger import Ledger
 from murmurate.core.mechanism import Mechanism
 from murmurate.core.parameters import public_parameters
-from murmurate.core.trips import Identity
 from murmurate.custody.internal import Internal, Private
 from murmurate.errors import InputError, LedgerError, MurmurateError
 
@@ -46,7 +45,7 @@ def charged(
     internal = Internal(ledger, resume or release_id or secrets.token_hex(8))
     parameters = {**public_parameters(mechanism), **facts}
     if resume is not None:
-        _check_resumable(mechanism, identity, ledger, parameters, internal, seeded=seeded)
+        _check_resumable(mechanism, private, ledger, parameters, internal, seeded=seeded)
     else:
         if release_id is not None and _is_charged(ledger, release_id):
             raise LedgerError(f"release {release_id} was charged already; every release has an id of its own.")
@@ -112,10 +111,10 @@ def _is_charged(ledger: Ledger, release_id: str) -> bool:
 
 
 def _check_resumable(
-    mechanism: Mechanism, identity: Identity, ledger: Ledger, parameters: dict[str, object], internal: Internal, *, seeded: bool
+    mechanism: Mechanism, private: Private, ledger: Ledger, parameters: dict[str, object], internal: Internal, *, seeded: bool
 ) -> None:
     """Refuse to go on with anything but a charged, unfinished run of the same file and settings that kept what it drew."""
-    release_id = internal.release_id
+    identity, release_id = private.identity, internal.release_id
     debit = ledger.debit(release_id)
     compared = {
         "the file": (internal.source(), identity.fingerprint),
@@ -123,6 +122,8 @@ def _check_resumable(
             internal.made_from().get("read"),
             json.loads(json.dumps(identity.made_with.get("read", {}), default=str)),
         ),
+        # days and hours of the rounds before were counted in it
+        "the time zone": (internal.made_from().get("time_zone"), private.time_zone),
         "the mechanism": (debit.mechanism, mechanism.name),
         "the parameters": (debit.parameters, parameters),
         "the guarantee": (debit.guarantee, mechanism.guarantee()),
