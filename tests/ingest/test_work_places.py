@@ -223,13 +223,14 @@ def test_a_note_in_a_shared_folder_deletes_nothing_else(tmp_path, monkeypatch, f
 
 
 def test_files_in_a_folder_that_others_may_change_are_encrypted(tmp_path):
-    tmp_path.chmod(0o1777)
-    shared = work.WorkFolder(tmp_path)
-    tmp_path.chmod(0o777)
-    exposed = work.WorkFolder(tmp_path)
-    assert (shared.files.key is None, exposed.files.key is None) == (True, False)
-    shared.close()
-    exposed.close()
+    """Who may rename a work folder can put another in its place, whose files a worker would run."""
+    encrypted = {}
+    for mode in (0o700, 0o755, 0o1777, 0o3770, 0o777, 0o770, 0o2775):
+        tmp_path.chmod(mode)
+        folder = work.WorkFolder(tmp_path)
+        encrypted[mode] = folder.files.key is not None
+        folder.close()
+    assert [mode for mode, is_encrypted in encrypted.items() if is_encrypted] == [0o777, 0o770, 0o2775]
 
 
 def test_bad_addresses_are_told_before_anything_is_read(files, monkeypatch):

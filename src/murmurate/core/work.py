@@ -41,7 +41,8 @@ class WorkFolder:
 
     If `parent` is the address of an object store, such as s3://bucket/work, the `files` are there and encrypted. The folder
     itself is then in the state folder and only records the address. Files are also encrypted on a network drive, and in a
-    folder that belongs to another account or is open to all: whoever replaced a file could otherwise make a worker run it.
+    folder of another account, or one that a group or all may write to: whoever replaced a file could otherwise make a worker
+    run it.
     """
 
     def __init__(self, parent: str | Path | None = None) -> None:
@@ -139,11 +140,15 @@ def _is_own(path: Path) -> bool:
 
 
 def _is_open(home: Path) -> bool:
-    """Return whether an account other than root could replace files in a folder: its owner, or all without a sticky bit."""
+    """Return whether an account other than root could replace files in a folder.
+
+    That is its owner, and without a sticky bit its group or all, where they may write. Folders of projects are often open to a
+    group.
+    """
     if os.name == "nt":
         return False
     found = home.stat()
-    return found.st_uid not in (0, os.geteuid()) or found.st_mode & 0o1002 == 0o0002
+    return found.st_uid not in (0, os.geteuid()) or bool(found.st_mode & 0o022 and not found.st_mode & 0o1000)
 
 
 def state_folder() -> Path:
