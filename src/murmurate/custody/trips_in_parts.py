@@ -34,6 +34,7 @@ from murmurate.engine import Engine, Serial
 from murmurate.engine.shared import keep_freed_memory, opened
 from murmurate.engine.written_files import NewFile, Written, new_files, write_files
 from murmurate.errors import EngineError
+from murmurate.ingest.people import hash_names
 from murmurate.noise import Randomness
 
 ONE_FILE_POINTS = 10_000_000
@@ -127,10 +128,10 @@ class _People:
 
 
 def _worked(item: tuple[Any, Any, Randomness]) -> tuple[Trips, NDArray[np.uint64]]:
-    """Load a part and process it; return the trips to release, and a hash of each of its people."""
+    """Load a part and process it; return the trips to release, and the sorted hashes of its people."""
     work, source, rng = item
     trips = source.load()
-    return opened(work)(trips, rng), trips.user_ids.cast(pl.String).hash(seed=0).to_numpy()
+    return opened(work)(trips, rng), hash_names(trips.user_ids)
 
 
 @dataclass(frozen=True)
