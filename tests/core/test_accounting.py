@@ -37,6 +37,8 @@ def test_statements_do_not_understate_what_several_days_of_a_person_cost():
     assert "more than n times" in words
     assert float(words.split("epsilon is ")[1].split()[0]) == pytest.approx(truth, rel=0.01)
     assert "n times as large as promised." in several_words([Pure(epsilon=1.0)], "days", delta=0.0)
+    unknown = [event, Approximate(epsilon=1.0, delta=1e-7)]  # no closed form for several of them, and never left out
+    assert several_words(unknown, "days", delta=1e-6).endswith("is more than n times as large as promised.")
 
 
 def true_gaussian_delta(mu, epsilon):

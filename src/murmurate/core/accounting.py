@@ -131,11 +131,12 @@ def several_words(events: Iterable[Event], parts: str, *, delta: float) -> str:
     """
     if delta == 0:
         return f"The privacy loss of somebody with n {parts} is n times as large as promised."
-    farther = [found for event in events if (found := for_several(event, SEVERAL)) is not None]
-    return (
-        f"The privacy loss of somebody with n {parts} is more than n times as large as promised: with {SEVERAL} of them, "
-        f"epsilon is {compose(farther, delta=delta):.3g} at the same delta."
-    )
+    more = f"The privacy loss of somebody with n {parts} is more than n times as large as promised"
+    farther = [for_several(event, SEVERAL) for event in events]
+    known = [event for event in farther if event is not None]
+    if len(known) < len(farther):  # without the others the number would be too small
+        return f"{more}."
+    return f"{more}: with {SEVERAL} of them, epsilon is {compose(known, delta=delta):.3g} at the same delta."
 
 
 SEVERAL = 10
