@@ -53,6 +53,21 @@ def test_person_days_of_two_time_zones_are_not_added_up_over_populations():
         ledger.charge("two", day, release_id="c", days_in="UTC", **said)
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_days_that_were_counted_in_two_zones_fit_no_zone(zone):
+    """Two populations may meet after each was charged: to read the file in the zone of the other would be refused again."""
+    day, said = DP(epsilon=1.0, unit=Unit(name="user_day")), {"mechanism": "m", "parameters": {}}
+    with mm.Ledger.in_memory() as ledger:
+        ledger.attach(Identity("one", tuple(f"a{k}" for k in range(20))), "one", create=True)
+        ledger.attach(Identity("two", tuple(f"b{k}" for k in range(20))), "two", create=True)
+        ledger.charge("one", day, release_id="a", days_in="UTC", **said)
+        ledger.charge("two", day, release_id="b", days_in="Asia/Tokyo", **said)
+        ledger.attach(Identity("three", ("a1", *(f"b{k}" for k in range(20)))), "two", create=True)
+        with pytest.raises(GuaranteeRefused, match=r"in Asia/Tokyo, UTC before.*per person-day\. Promise unit=user\."):
+            ledger.charge("two", day, release_id="c", days_in=zone, **said)
+        ledger.charge("two", DP(epsilon=1.0, unit=Unit(name="user")), release_id="d", days_in=zone, **said)
+
+
 def test_days_of_one_kind_do_not_bind_those_of_another(tmp_path):
     with mm.Ledger(tmp_path / "ledger.sqlite") as ledger:
         name = ledger.population_of(trips().identity, create=True)

@@ -214,10 +214,16 @@ def refuse_other_days(population: str, guarantee: Guarantee, known: Collection[s
     """
     others = sorted(set(known) - {days_in})
     if guarantee.unit.name == "user_day" and days_in is not None and others:
+        # people who came from two populations may have been charged in two zones: then no zone fits
+        remedy = (
+            f"Read the file with --local-zone {others[0]}, or promise unit=user"
+            if len(set(known)) == 1
+            else "Promise unit=user"
+        )
         raise GuaranteeRefused(
-            f"population {population!r}: days were counted in {', '.join(others)} before, and now in {days_in}. "
+            f"population {population!r}: days were counted in {', '.join(sorted(known))} before, and now in {days_in}. "
             "A day in one zone overlaps two days in the other, so the charges would not add up to a promise per "
-            f"person-day. Read the file with --local-zone {others[0]}, or promise unit=user. Nothing was spent."
+            f"person-day. {remedy}. Nothing was spent."
         )
 
 
