@@ -118,7 +118,10 @@ class TripsInParts:
 
 
 class _People:
-    """Refuses a person who is in two parts, because each part would be bounded separately."""
+    """Refuses a person who is in two parts, because each part would be bounded separately.
+
+    Compares up to `COMPARED_PEOPLE` people, those with the smallest hashes. All people of a file are compared when it is read.
+    """
 
     def __init__(self) -> None:
         self._seen: NDArray[np.uint64] = np.empty(0, np.uint64)
