@@ -100,13 +100,15 @@ class Cleaning:
         return [*said, f"Trips of fewer than {self.min_points} points were left out."]
 
     def apply(self, trips: Trips) -> tuple[Trips, tuple[Removed, ...]]:
-        """Return cleaned trips of the same file, and the private counts of what was removed."""
+        """Return cleaned trips of the same file, which note these settings, and the private counts of what was removed."""
         if not trips.has_time:
             raise InputError(
                 "cleaning needs the time of every point; these data have none.", "Leave out [clean] and the --split options."
             )
         prepared = pipeline(trips, self.steps())
-        return _renumbered(prepared.trips, trips.identity), prepared.removed
+        known = trips.identity.made_with
+        made_with = {**known, "clean": {**known.get("clean", {}), **self.settings()}}
+        return _renumbered(prepared.trips, replace(trips.identity, made_with=made_with)), prepared.removed
 
     def open(self, private: Trips | Partitions) -> Trips | CleanedPartitions:
         """Return the private trips cleaned, in memory or part by part."""
