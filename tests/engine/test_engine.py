@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+import hashlib
 import os
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
+import fsspec
 import pytest
 
 from engine_parts import always_killed, killed_once, shared_sum
 from murmurate import engine
 from murmurate.core.work import WorkFolder, sweep
+from murmurate.core.work_files import WorkFiles
+from murmurate.engine import Serial
+from murmurate.engine.written_files import NewFile, new_files, write_files
 from murmurate.errors import EngineError
 
 
@@ -52,3 +59,35 @@ def test_work_folders_are_private_and_swept_after_a_kill(tmp_path):
     assert folder.path.exists()
     folder.close()
     assert not folder.path.exists()
+
+
+@dataclass(frozen=True)
+class Made:
+    """A file to write, and its content."""
+
+    file: NewFile
+    content: bytes
+
+
+def write_made(one):
+    return one.file.write(lambda path: path.write_bytes(one.content))
+
+
+class OtherDisk(Serial):
+    """Runs items as workers on another machine do, who share a store with this one and no folder."""
+
+    def files(self):
+        return WorkFiles("memory://other-disk", b"k" * 32)
+
+    def map(self, function, items):
+        for one in items:
+            yield function(replace(one, file=replace(one.file, path=Path("/nowhere/data.parquet", one.file.path.name))))
+
+
+def test_workers_without_the_folder_of_a_release_write_its_files_through_the_store(tmp_path):
+    running, folder = OtherDisk(), tmp_path / "data.parquet"
+    items = [Made(file, b"%d" % k) for k, file in enumerate(new_files(running, folder, 3))]
+    hashes = write_files(running, write_made, items, folder, "writing")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {f"part-0000{k}.parquet": b"%d" % k for k in range(3)}
+    assert hashes == {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in hashes} and len(hashes) == 3
+    assert not fsspec.filesystem("memory").find("/other-disk")
