@@ -201,6 +201,9 @@ def _delete(path: Path) -> bool:
             remove_store(where)
     except (OSError, MurmurateError):
         return False
+    gone = path.with_name(f"{path.name}-gone")
+    with suppress(OSError):  # a worker that still writes would otherwise put a file into the folder while it is deleted
+        path = path.rename(gone)
     shutil.rmtree(path, ignore_errors=True)
     return True
 
