@@ -2,6 +2,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +38,37 @@ def test_a_part_that_always_kills_its_worker_ends_the_work():
         list(running.map(always_killed, range(3)))
 
 
+INTERRUPTED = """
+import sys, time
+from murmurate.engine import engine
+
+def wait(item):
+    print("here", flush=True)
+    time.sleep(60 if item == 1 else 0)  # the other worker waits for work
+
+if __name__ == "__main__":
+    try:
+        with engine(sys.argv[1]) as running:
+            list(running.map(wait, [1, 2]))
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no process groups of this kind")
+@pytest.mark.parametrize("word", ["processes:2", "dask-local:2"])
+def test_ctrl_c_ends_workers_without_a_word(tmp_path, word):
+    (tmp_path / "run.py").write_text(INTERRUPTED)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
+    environment = {**os.environ, "MURMURATE_STATE": str(tmp_path / "state")}
+    process = subprocess.Popen([sys.executable, tmp_path / "run.py", word], env=environment, text=True, **pipes)
+    assert [process.stdout.readline() for _ in range(2)] == ["here\n"] * 2
+    time.sleep(1)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and not errors
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_workers_have_the_environment_of_now(workers, monkeypatch):
     """Not that of the process they are forked from, which may have started with the first release."""
@@ -48,6 +84,20 @@ def test_a_shared_value_reaches_every_worker(workers, tmp_path, monkeypatch):
         handle = running.share([1, 2, 3])
         assert list(running.map(partial(shared_sum, handle), range(4))) == [6, 7, 8, 9]
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_what_a_worker_still_writes_does_not_keep_its_folder(tmp_path, monkeypatch):
+    folder, remove = WorkFolder(tmp_path / "work"), os.rmdir
+
+    def late(*given, **more):
+        with suppress(OSError):
+            folder.files.put("part", b"private")
+        remove(*given, **more)
+
+    monkeypatch.setattr(os, "rmdir", late)
+    folder.close()
+    monkeypatch.undo()
+    assert not (tmp_path / "work").exists()
 
 
 def test_work_folders_are_private_and_swept_after_a_kill(tmp_path):
