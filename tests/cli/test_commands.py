@@ -219,6 +219,7 @@ def test_ctrl_c_leaves_no_half_release(folder):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130 and "Traceback" not in errors
+    assert "The ledger had been charged" in errors and "stands" in errors
     assert sorted(path.name for path in folder.iterdir() if "out" in path.name) == []
     history = json.loads(run(folder, "ledger", "show", "--ledger", "l.sqlite", "--json").stdout)["history"]
     assert [entry["what"] for entry in history][-1] == "debit"

@@ -367,5 +367,10 @@ def test_worth_streaming(tmp_path, monkeypatch):
     path.write_text("uid,lat,lng\n")
     assert not worth_streaming(path)
     assert not worth_streaming(pl.DataFrame())
+    monkeypatch.setattr("murmurate.ingest.stream._STREAM_BYTES", 15)
+    assert not worth_streaming(path)
+    (tmp_path / "y.csv").write_text("uid,lat,lng\n")
+    assert worth_streaming(tmp_path) and worth_streaming(f"{tmp_path}/*.csv")  # together
     monkeypatch.setattr("murmurate.ingest.stream._STREAM_BYTES", 3)
     assert worth_streaming(str(path), time_zone="UTC")
+    assert not worth_streaming(tmp_path / "absent.csv")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
 import sys
 import time
+from contextlib import chdir
 from itertools import chain
 from pathlib import Path
 
@@ -35,6 +37,16 @@ class Two(Serial):
     """Runs pieces here as an engine of two workers would."""
 
     workers = 2
+
+
+class Elsewhere(Two):
+    """Runs pieces in another current folder, as workers do that somebody else started."""
+
+    def map(self, function, items):
+        for item in items:
+            with chdir("/"):
+                found = function(item)
+            yield found
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +101,26 @@ def test_parts_are_the_same_wherever_they_lie(files, tmp_path, place, name, engi
             assert b"ARROW" not in fsspec.filesystem("memory").cat_file(path)
     assert not stored()
     assert not list((tmp_path / "work").glob("*")) and not list((tmp_path / "state" / "work").glob("*"))
+
+
+@pytest.mark.parametrize("name", ["people.parquet", "mixed.parquet"])
+@pytest.mark.parametrize("place", ["work", "none"])
+def test_workers_may_have_another_current_folder(files, tmp_path, monkeypatch, name, place):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_bytes((files / name).read_bytes())
+    with in_parts(name, engine=Elsewhere(), work_dir=place) as parts:
+        monkeypatch.chdir("/")
+        same_rows(parts, files / name)
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_file_that_workers_cannot_open_is_read_here(files, monkeypatch):
+    def absent(*_):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    monkeypatch.setattr("murmurate.ingest.pieces._batches", absent)
+    with in_parts(files / "mixed.parquet", engine=Two(), work_dir=STORE) as parts:
+        same_rows(parts, files / "mixed.parquet")
 
 
 def test_two_levels_of_buckets_in_a_store(files, monkeypatch):

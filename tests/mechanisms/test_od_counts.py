@@ -14,6 +14,9 @@ from murmurate.asking.meter import spent_share
 from murmurate.asking.rounds import fitted
 from murmurate.asking.table import Answer
 from murmurate.core.trips import Trips
+from murmurate.custody.recipes import Recipe
+from murmurate.custody.releasing import prepare
+from murmurate.engine import Serial
 from murmurate.errors import ParameterError
 from murmurate.mechanisms.od_counts import ODCounts
 from murmurate.mechanisms.od_counts.clip import EDGES, MAX_LOSS, Norms, count_norms
@@ -116,6 +119,27 @@ def test_a_declared_column_is_counted_and_other_values_together(city, zones):
     assert found["label"].to_list() == ["car", "bus", "other"] and found["trips"][0] == 0 < found["trips"][1]
     without = fitted(mechanism, city.trips, noise.seeded(1)).classes.filter(of="mode")
     assert without["trips"].to_list()[:2] == [0, 0]  # a column that is not there says nothing
+
+
+def test_a_declared_column_of_a_large_file_is_counted(city, tmp_path, monkeypatch):
+    modes = pl.Series(np.where(city.trips.trip_user % 3 == 0, "bus", "car"))
+    city.trips.with_columns({"mode": modes.gather(city.trips.point_trip)}).table.write_parquet(tmp_path / "trips.parquet")
+    settings = {"epsilon": 100, "space": "grid:44.9613,-30.0547,45.0387,-29.9452:2000", "max_error": 0, "seed": 1}
+    asked = Recipe(
+        mechanism="od_counts",
+        source=str(tmp_path / "trips.parquet"),
+        out=str(tmp_path / "out"),
+        ledger="demo",
+        parameters={**settings, "column": "mode", "categories": ["bus", "car"]},
+        read={"time_zone": "UTC"},
+    )
+    found = []
+    for rows in (10**9, 100):
+        monkeypatch.setattr("murmurate.ingest.stream._STREAM_ROWS", rows)
+        ready = prepare(asked, Serial())
+        assert isinstance(ready.private, Trips) == (rows > 100)
+        found.append(fitted(ready.mechanism, ready.private, noise.seeded(1)).classes.filter(of="mode"))
+    assert found[0].equals(found[1]) and min(found[0]["trips"].to_list()[:2]) > 0
 
 
 @pytest.mark.parametrize(

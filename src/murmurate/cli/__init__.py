@@ -12,15 +12,28 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from murmurate.cli import assure, data, demo, dummies, exporting, judge, ledger, making, studio
 from murmurate.cli import start as starting
 
+
+class _Commands(TyperGroup):
+    """The commands; one that is interrupted keeps its error, which says what was charged. Typer would end it in silence."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise typer.Abort from error
+
+
 app = typer.Typer(
     name="murmurate",
+    cls=_Commands,
     help="Publish mobility data with a privacy guarantee that is stated, charged and checked.",
     no_args_is_help=True,
     add_completion=True,

@@ -47,14 +47,14 @@ class WorkFolder:
 
     def __init__(self, parent: str | Path | None = None) -> None:
         address = str(parent) if is_address(parent) else None
-        home = Path(parent) if parent is not None and address is None else state_folder() / "work"
+        home = (Path(parent) if parent is not None and address is None else state_folder() / "work").absolute()
         made = not home.exists()
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         sweep(home)
         sweep_elsewhere()
         self.path, lock = _locked_folder(home)
         if address is None:  # files in a store are encrypted; the next release that uses a store deletes those left there
-            _note(home.absolute())
+            _note(home)
         self._remove = weakref.finalize(self, _remove, self.path, lock, made)
         self.files = WorkFiles(str(self.path))
         if address is not None:
@@ -201,6 +201,9 @@ def _delete(path: Path) -> bool:
             remove_store(where)
     except (OSError, MurmurateError):
         return False
+    gone = path.with_name(f"{path.name}-gone")
+    with suppress(OSError):  # a worker that still writes would otherwise put a file into the folder while it is deleted
+        path = path.rename(gone)
     shutil.rmtree(path, ignore_errors=True)
     return True
 

@@ -113,7 +113,7 @@ def prepare(recipe: Recipe, running: engine.Engine) -> Prepared:
         running.start(type(mechanism).__module__, "murmurate.asking.rounds", "murmurate.ingest.stream", work_in=work_in)
         opening: dict[str, Any] = {"read": recipe.read, "clean": recipe.clean, "people": recipe.people, "work_dir": beside}
         unit = mechanism.guarantee().unit.name if is_measured(mechanism) else "user"
-        private = open_in_parts(source, running, unit=unit, **opening)
+        private = open_in_parts(source, running, unit=unit, column=getattr(mechanism, "column", None), **opening)
     else:
         private = open_private(source, read=recipe.read, clean=recipe.clean, people=recipe.people)
     promises.checked(mechanism, private, "none")  # how released trips are linked is checked when they are released

@@ -44,10 +44,14 @@ def open_in_parts(
     people: str | None,
     work_dir: str | Path | None,
     unit: str = "user",
+    column: str | None = None,
 ) -> Partitions | CleanedPartitions:
-    """Read a file in parts of whole people, cleaned as they are loaded; for the unit trip whole trips are enough."""
+    """Read a file in parts of whole people, cleaned as they are loaded; for the unit trip whole trips are enough.
+
+    `column` is kept beside those of points: the one that a mechanism counts.
+    """
     cleaning = Cleaning.of(clean)
-    carry = (cleaning.occupied,) if cleaning and cleaning.occupied else ()
+    carry = tuple(name for name in (cleaning.occupied if cleaning else None, column) if name)
     trips = unit == "trip" and cleaning is None  # cleaning cuts the days of people into trips
     options = {"work_dir": work_dir, "carry": carry, "whole_trips": trips, **read}
     parts = scan(source, workers=running.workers, engine=running, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 import os
+import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -199,6 +200,7 @@ def _start_worker(environment: dict[str, str]) -> None:
     """Take over the driver's environment, such as credentials of a store; that of the parent process may be older."""
     os.environ.clear()
     os.environ.update(environment)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches it too; it ends without a word, and its parent says what is
     _end_with_parent()
 
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from murmurate.core import progress
+from murmurate.core.work_files import WorkFiles
 from murmurate.engine.protocol import Engine
 
 UNFINISHED = ".unfinished"
@@ -24,7 +26,8 @@ class Written:
     """The SHA-256 of a file, and where it is if not in its folder."""
 
     sha256: str
-    elsewhere: Path | None
+    elsewhere: Path | str | None
+    """A path, or a name in the object store of the engine."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,15 @@ class NewFile:
 
     path: Path
     place: Path | None
-    """Where to write it if the worker cannot open its folder; None in the process that made the folder."""
+    """Where to write it if the worker cannot open its folder; None in the process that made the folder, and with a store."""
+    store: WorkFiles | None = None
+    """The engine's object store, where it has one and no folder."""
 
     def write(self, content: Callable[[Path], None]) -> Written:
         """Write and hash it. Writing it again gives the same bytes."""
         folder, place = self.path.parent / UNFINISHED, self.place
+        if self.store is not None and not folder.is_dir():
+            return self._write_to_store(self.store, content)
         there = folder.is_dir() or place is None
         half = (folder / self.path.name if place is None or there else place).with_suffix(f".{secrets.token_hex(4)}")
         content(half)
@@ -47,6 +54,15 @@ class NewFile:
             return Written(digest, half)
         half.replace(self.path)  # complete or absent
         return Written(digest, None)
+
+    def _write_to_store(self, store: WorkFiles, content: Callable[[Path], None]) -> Written:
+        name = f"file-{secrets.token_hex(8)}"
+        with tempfile.TemporaryDirectory() as folder:  # what is released, nothing private
+            path = Path(folder, self.path.name)
+            content(path)
+            made = path.read_bytes()
+        store.put(name, made)
+        return Written(hashlib.sha256(made).hexdigest(), name)
 
 
 class Item(Protocol):
@@ -63,7 +79,10 @@ One = TypeVar("One", bound=Item)
 
 def new_files(engine: Engine, folder: Path, n: int) -> list[NewFile]:
     """Return the files part-00000.parquet, ... of a folder."""
-    return [NewFile(folder / name, engine.place(name)) for name in (f"part-{k:05d}.parquet" for k in range(n))]
+    there = folder.absolute()  # workers may have another current folder
+    files = engine.files()
+    store = files if files is not None and files.folder is None else None
+    return [NewFile(there / name, engine.place(name), store) for name in (f"part-{k:05d}.parquet" for k in range(n))]
 
 
 def write_files(
@@ -77,7 +96,10 @@ def write_files(
     with ThreadPoolExecutor(1) as settling:  # files reach the disk while workers write the next ones
         for item, one in zip(items, written, strict=True):
             path = item.file.path
-            if one.elsewhere is not None:
+            if isinstance(one.elsewhere, str) and item.file.store is not None:
+                path.write_bytes(item.file.store.get(one.elsewhere))
+                item.file.store.remove([one.elsewhere])
+            elif one.elsewhere is not None:
                 shutil.move(one.elsewhere, path)
             hashes[path.name] = one.sha256
             settled.append(settling.submit(_settle, path))

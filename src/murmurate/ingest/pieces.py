@@ -182,7 +182,7 @@ class Read:
 
 
 def read_piece(options: ReadOptions, piece: Piece) -> Read | None:
-    """Read and check a piece in the process of a worker; None where anything in it is at fault."""
+    """Read and check a piece in the process of a worker; None where anything in it is at fault or cannot be opened."""
     faults, report = Faults(), ReadReport()
     checker = PointChecker(options, faults, piece.file.name, piece.file_number)
     parts = []
@@ -196,7 +196,7 @@ def read_piece(options: ReadOptions, piece: Piece) -> Read | None:
                 return None
             if frame.height:
                 parts.append(Runs.of(frame))
-    except MurmurateError:
+    except (MurmurateError, OSError):  # a file that this worker cannot open may be one that the driver can
         return None
     if not parts:
         return None

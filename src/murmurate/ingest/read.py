@@ -115,7 +115,7 @@ def find_files(source: str | os.PathLike[str], options: ReadOptions, report: Rea
     files, report.files_left_out = find(source, faults, suffixes=layout.suffixes if layout else None)
     faults.raise_if_any()
     report.files = len(files)
-    return files
+    return [replace(file, path=file.path.absolute()) for file in files]  # workers may have another current folder
 
 
 def points(files: list[SourceFile], options: ReadOptions, faults: Faults, report: ReadReport) -> Iterator[pl.DataFrame]:

@@ -24,13 +24,14 @@ from murmurate.core.space import Space
 from murmurate.core.trips import Identity, Trips, contents
 from murmurate.core.work_files import NO_COPY
 from murmurate.engine import Engine, Serial
-from murmurate.errors import InputError
+from murmurate.errors import InputError, MurmurateError
 from murmurate.ingest.buckets import Buckets, PartsFolder, read_runs
 from murmurate.ingest.counts import ReadReport
 from murmurate.ingest.faults import Faults, guarded
-from murmurate.ingest.files import Seal, SourceFile, fingerprint, refuse_changed
+from murmurate.ingest.files import Seal, SourceFile, find, fingerprint, refuse_changed
 from murmurate.ingest.formats import parquet
 from murmurate.ingest.found import Found
+from murmurate.ingest.layouts import LAYOUTS
 from murmurate.ingest.options import ReadOptions
 from murmurate.ingest.people import hash_names, hash_trips
 from murmurate.ingest.pieces import OutOfOrder, Whole, Written, add_counts, group_starts, pieces_of, settled_pieces
@@ -57,7 +58,7 @@ MAX_BUCKETS = 512
 _BYTES_A_ROW = {"text": 40, "gpx": 100, "geojson": 150, "json": 100}
 """Typical bytes of a row by kind of file, for estimating the number of buckets. Set by hand."""
 _STREAM_BYTES, _STREAM_ROWS = 64 * 2**20, 4_000_000
-"""A file above either size is scanned in parts and not read whole. Set by hand."""
+"""Files that are together above either size are scanned in parts and not read whole. Set by hand."""
 
 
 class Partitions:
@@ -181,14 +182,15 @@ def scan(
     return Partitions(found, fingerprint=seal.fingerprint, space=place, time_zone=zone, report=counts, engine=engine)
 
 
-def worth_streaming(source: Any, **_options: Any) -> bool:
-    """Return whether a source is so large that it should be scanned in parts."""
+def worth_streaming(source: Any, *, layout: str | None = None, **_options: Any) -> bool:
+    """Return whether a source, its files together, is so large that it should be scanned in parts."""
     if not is_path(source):
         return False
-    path = Path(source)
+    known = LAYOUTS.get(layout) if layout else None
     try:
-        return path.is_file() and (path.stat().st_size > _STREAM_BYTES or _rows_of_parquet(path) > _STREAM_ROWS)
-    except OSError:
+        paths = [file.path for file in find(source, Faults(), suffixes=known.suffixes if known else None)[0]]
+        return sum(path.stat().st_size for path in paths) > _STREAM_BYTES or sum(map(_rows_of_parquet, paths)) > _STREAM_ROWS
+    except (OSError, MurmurateError):  # reading it will say what is wrong
         return False
 
 
