@@ -211,9 +211,15 @@ class ODCounts:
 
     def expected_error(self) -> str:
         """Say how far off the figures are."""
+        scale = ""
+        if self.unit != "trip" and self.clip is None:
+            scale = (
+                f" The clip bounds how much {Unit(name=self.unit).words()} count together, in trips. It is measured first, "
+                "with noise."
+            )
         return (
             f"A zone's departures in an hour are off by about {self._noise_words('departures')}, a listed pair by about "
-            f"{self._noise_words('pairs')}."
+            f"{self._noise_words('pairs')}.{scale}"
         )
 
     # -- what it measures ------------------------------------------------------------------------------------------
