@@ -139,8 +139,8 @@ class Followed:
             raise InsufficientBudget(
                 f"population {charged!r}: {self.words}, and a limit holds for each person, wherever that person is charged. "
                 f"All their charges together: {error} If these are the same people, release without them. If other people have "
-                "the same uids, add --override-overlap, which is recorded. A namespace (--people taxi-2024) helps only a file that "
-                "was never attached to a population.",
+                "the same uids, add --override-overlap, which is recorded. A namespace (--people taxi-2024) helps only a file "
+                "that was never attached to a population.",
                 requested=error.requested,
                 remaining=error.remaining,
             ) from None
