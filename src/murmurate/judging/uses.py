@@ -221,6 +221,34 @@ USES = (
         care=0.2,
         percent=True,
     ),
+    Use(
+        score="zone_totals.relative_error_median",
+        use="departures and arrivals of busy zones by hour",
+        label="Error of busy zones, hour by hour",
+        meaning="Median error of the published counts of zones and hours with at least 100 trips in the originals.",
+        good=0.1,
+        care=0.25,
+        percent=True,
+    ),
+    Use(
+        score="zone_pairs.relative_error_median",
+        use="flows between busy pairs of zones",
+        label="Error of busy pairs of zones that are listed",
+        meaning="Median error of the counts of listed pairs with at least 100 trips in the originals.",
+        good=0.1,
+        care=0.25,
+        percent=True,
+    ),
+    Use(
+        score="zone_pairs.listed",
+        use="knowing which pairs of zones are busy",
+        label="Busy pairs that are listed",
+        meaning="100 %: every pair of zones with at least 100 trips in the originals is listed.",
+        good=0.05,
+        care=0.3,
+        perfect="one",
+        percent=True,
+    ),
 )
 """Uses in the order of a verdict. One entry a use; limits were set by hand from what each score means."""
 
