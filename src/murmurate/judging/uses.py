@@ -223,7 +223,7 @@ USES = (
     ),
     Use(
         score="zone_totals.relative_error_median",
-        use="departures and arrivals of busy zones by hour",
+        use="the published counts of busy zones by hour",
         label="Error of busy zones, hour by hour",
         meaning="Median error of the published counts of zones and hours with at least 100 trips in the originals.",
         good=0.1,
@@ -231,8 +231,18 @@ USES = (
         percent=True,
     ),
     Use(
+        score="zone_totals.published",
+        use="departures and arrivals of every busy zone",
+        label="Busy zones and hours that are published",
+        meaning="100 %: every zone and hour with at least 100 trips in the originals has a published count.",
+        good=0.05,
+        care=0.3,
+        perfect="one",
+        percent=True,
+    ),
+    Use(
         score="zone_pairs.relative_error_median",
-        use="flows between busy pairs of zones",
+        use="the published flows between busy pairs of zones",
         label="Error of busy pairs of zones that are listed",
         meaning="Median error of the counts of listed pairs with at least 100 trips in the originals.",
         good=0.1,
