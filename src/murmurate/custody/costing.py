@@ -1,4 +1,4 @@
-"""Estimate what a release of a file takes of the machine: CPU, disk and memory, before anything is read or spent.
+"""Estimate the CPU time, disk and memory of a release of a file, before anything is read or spent.
 
 Only the size of the file is looked up. What a point costs is probed on made-up trips in the public space of the mechanism.
 """
@@ -43,7 +43,7 @@ ONE_MACHINE_S = 24 * 3600
 
 @dataclass(frozen=True)
 class Cost:
-    """What a release takes of the machine, about."""
+    """Hold the estimated CPU time, disk and memory of a release."""
 
     points: int
     cpu_s: float

@@ -1,4 +1,4 @@
-"""Look at private trips before the ledger is charged: what a release would hold little or nothing of.
+"""Check private trips before the charge, and find why a release would be empty or nearly empty.
 
 All of it is private and for the custodian's eyes: it is asked about before the charge and written into no release.
 """
