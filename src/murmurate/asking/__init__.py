@@ -1,4 +1,4 @@
-"""The asking core: a mechanism says which noisy tables it wants; exact counts are made, clipped and noised here alone.
+"""Count private trips, clip each unit and add noise. A mechanism only names the tables; exact counts stay in this package.
 
 `table` holds what is public (tables, rounds, answers), `budget` draws noise and refuses overspending, `clipping` adds up what
 units contribute, `bounding` says which trips of a unit are read, and `rounds` runs the rounds over parts of people.

@@ -1,4 +1,4 @@
-"""Which trips and points of a unit are read: at most the public bounds its guarantee was priced for."""
+"""Choose which trips and points of a unit are read: no more than the public bounds on which the guarantee rests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def new_key(rng: Randomness) -> bytes:
-    """Draw a key for `bound`: once a release, and kept with it, so that a part that is read again keeps the same trips."""
+    """Draw the key of `bound`. One key serves a whole release, so that a part that is read again keeps the same trips."""
     return rng.words(2).tobytes()
 
 

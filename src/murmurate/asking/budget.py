@@ -1,4 +1,4 @@
-"""Budget: one (epsilon, delta) for one kind of unit, spent on tables that are each drawn once."""
+"""Spend one (epsilon, delta) on tables for one kind of unit; each table is drawn once."""
 
 from __future__ import annotations
 

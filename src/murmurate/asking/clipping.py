@@ -1,4 +1,4 @@
-"""Add up what units contribute to a table, each unit scaled down to the table's limit: exact integers in fixed point."""
+"""Sum what units contribute to a table, after scaling each unit down to the table's limit, in exact fixed-point integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exact meter: how much of its promise a measured mechanism spends on one unit, table by table, without any noise.
+"""Compute exactly, without noise, which share of its guarantee a measured mechanism spends on one unit, table by table.
 
 The answers of one run are fixed. The same rounds are then counted exactly on both of two neighbouring inputs. Each table's
 change, measured in its norm over its noise, is what the unit costs there. The sum over all tables and rounds must never pass

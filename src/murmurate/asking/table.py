@@ -1,4 +1,4 @@
-"""What a mechanism may ask of private trips: tables of counts, in rounds. Nothing here has seen an exact count."""
+"""Describe what a mechanism may measure on private trips: tables of counts, in rounds. No exact count reaches this module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noisy numbers of trips per unit: where people give no bound on trips, how much one may add follows from them.
+"""Measure, with noise, how many trips units have. If no bound on trips is given, the clip follows from this table.
 
 A unit adds one count to one bin, whatever its trips, so this table needs no bound itself. It costs about 1 % of the budget.
 """

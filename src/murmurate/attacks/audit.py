@@ -1,4 +1,4 @@
-"""Bound from below what a mechanism spends, from its outputs for two neighbouring inputs.
+"""Compute a lower bound on a mechanism's epsilon from its outputs for two neighbouring inputs.
 
 One half of the outputs chooses the event that distinguishes the neighbours best, the other half bounds its probabilities
 (Clopper and Pearson), so the bound holds whatever was chosen. A bound above the claim proves the claim wrong; a bound

@@ -161,7 +161,7 @@ def _against_holdout(released: Any, original: Trips, holdout: Any, by_person: bo
 
 
 def evidence_of(rows: Rows, shown: list[Floats], others: list[Floats], n_trips: int) -> Floats:
-    """Return [trip, statistic]: how far the release lies above other people's counts where the trip was, two ways a table."""
+    """Return [trip, statistic]: by how much the release exceeds other people's counts in the trip's cells; two a table."""
     columns = []
     for trip, cell, here, there in zip(rows.trip, rows.cell, shown, others, strict=True):
         scale = max(here.sum(), 0.0) / max(there.sum(), 1.0)

@@ -1,4 +1,4 @@
-"""Find the true place among fakes, for people who send both at every query.
+"""Find the true place among fakes, when people send both with every query.
 
 The observer sees unordered sets of places. The naive one decodes them with an aggregate mobility model (Shokri et al. 2011);
 the linked ones first join the sets into whole traces and then judge these. Every figure stands beside chance.

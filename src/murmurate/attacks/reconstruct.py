@@ -1,4 +1,4 @@
-"""Guess where trips began and ended, and which trips there were, from an aggregated network alone.
+"""Guess the ends of trips, and whole trips, from an aggregated network alone.
 
 The adversary knows the public network and how many trips began in each period; never a single trip. Ends show as imbalance:
 what leaves a junction and did not enter it began there. Trips are then recovered by two methods: after Xu et al. (2017), by

@@ -57,6 +57,26 @@ def root(
     """Publish mobility data with a privacy guarantee that is stated, charged and checked."""
 
 
+SHORT = {
+    "start": "Look at a file and write a recipe.",
+    "demo": "Run every mechanism on a made-up city.",
+    "release": "Charge the ledger and write a release.",
+    "fit": "Charge the ledger once and write a model.",
+    "sample": "Draw trips from a fitted model; free.",
+    "verify": "Check a release and its debit.",
+    "export": "Write a release in another format.",
+    "list": "List mechanisms, scores and other choices.",
+    "evaluate": "Judge a release against its originals.",
+    "attack": "Attack a release as an adversary would.",
+    "study": "Compare mechanisms over many settings.",
+    "audit": "Audit a mechanism on made-up people.",
+    "dossier": "Write the sign-off pack of a release.",
+    "inspect": "Show what is in a file, and its faults.",
+    "demo-data": "Write synthetic public data to try out.",
+    "studio": "Make a release in a browser.",
+}
+"""What the list of commands says of each: short enough not to be cut off."""
+
 COMMANDS: dict[str, Callable[..., None]] = {
     "start": starting.start,
     "demo": demo.demo,
@@ -77,7 +97,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 """The commands by the word that users type, in the order of the help."""
 for name, command in COMMANDS.items():
-    app.command(name)(command)
+    app.command(name, short_help=SHORT[name])(command)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(dummies.app, name="dummies")
 

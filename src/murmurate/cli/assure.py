@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from murmurate.cli.choices import LedgerUrl, Settings, SpaceSpec, open_ledger, read_options, takes
 from murmurate.cli.show import table, working
+
+if TYPE_CHECKING:
+    from murmurate.core.ledger import Ledger
 
 
 def audit(
@@ -90,6 +92,19 @@ def _deep(built: Any, city: Any, kept: Path | None, runs: int | None, html: Path
         raise typer.Exit(4)
 
 
+def _is_charged(book: Ledger, release_id: str) -> bool:
+    """Return whether a ledger has the charge of a release; damage to the ledger is raised."""
+    from murmurate.errors import LedgerDamaged, LedgerError
+
+    try:
+        book.debit(release_id)
+    except LedgerDamaged:
+        raise
+    except LedgerError:
+        return False
+    return True
+
+
 @takes(read=read_options)
 def dossier(
     folder: Annotated[Path, typer.Argument(metavar="RELEASE_DIR", help="A release folder.")],
@@ -104,15 +119,26 @@ def dossier(
     read: dict[str, Any],
 ) -> None:
     """Write the sign-off pack of a release: a public and an internal edition."""
-    from murmurate.ingest.read import read as read_trips
+    from murmurate.custody.internal import Internal
+    from murmurate.custody.sources import open_again
     from murmurate.judging.dossier import Approval, gather
     from murmurate.releases.folder import check_free
+    from murmurate.releases.manifest import read_manifest
     from murmurate.report.dossier import write_dossier
 
     check_free(out)
     approvals = [Approval(who.strip(), role.strip()) for who, _, role in (one.partition(",") for one in approved_by or [])]
-    with working(), open_ledger(ledger) if ledger else nullcontext() as book:
-        private = None if against is None else read_trips(against, **read)
-        found = gather(folder, ledger=book, against=private, approvals=approvals, force=force)
+    with working(), open_ledger(ledger) as book:
+        manifest, private = read_manifest(folder), None
+        release_id = manifest.model_of or manifest.release_id
+        if against is not None:
+            private = open_again(against, manifest, Internal(book, release_id), read=read, force=force)
+        charged = ledger is not None or _is_charged(book, release_id)  # a ledger that was named must know the release
+        if not charged:
+            typer.echo(
+                f"Notice: {book.url} has no charge of this release, so no budget is shown. Name its ledger with --ledger.",
+                err=True,
+            )
+        found = gather(folder, ledger=book if charged else None, against=private, approvals=approvals, force=force)
         public, internal = write_dossier(found, out)
     typer.echo(f"Public edition:   {public}\nInternal edition: {internal}\nNothing of the internal edition may leave.")

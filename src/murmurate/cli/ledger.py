@@ -142,7 +142,11 @@ def plan(
                 f"  {line.requested.unit}: {line.before.spent} spent, {line.after.spent} after; "
                 f"{left if line.allowed else 'over the limit of ' + str(line.before.limit)}"
             )
-        for note in price.notes:
+        notes = price.notes
+        if recipe.population is None and price.lines:
+            bound = f" The recipe gives a new population the limit {recipe.limit}." if recipe.limit else ""
+            notes = (f"No population is named, so nothing spent and no limit is counted: add --population NAME.{bound}",)
+        for note in notes:
             typer.echo(f"Note: {note}")
         if recipe.source:
             typer.echo(

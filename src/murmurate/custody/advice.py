@@ -218,7 +218,7 @@ def _size_reasons(case: Case, mechanism: Any) -> list[str]:
         return []
     return [
         f"About {case.trips:,} trips are too few: below about {fewest:,.0f} this mechanism releases nothing while it protects "
-        f"a {ONE[case.protect]}. Take more data, a larger epsilon or a finer unit."
+        f"a {ONE[case.protect]}. Take more data or a larger epsilon."
     ]
 
 

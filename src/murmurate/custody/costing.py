@@ -1,4 +1,4 @@
-"""Estimate what a release of a file takes of the machine: CPU, disk and memory, before anything is read or spent.
+"""Estimate the CPU time, disk and memory of a release of a file, before anything is read or spent.
 
 Only the size of the file is looked up. What a point costs is probed on made-up trips in the public space of the mechanism.
 """
@@ -43,7 +43,7 @@ ONE_MACHINE_S = 24 * 3600
 
 @dataclass(frozen=True)
 class Cost:
-    """What a release takes of the machine, about."""
+    """Hold the estimated CPU time, disk and memory of a release."""
 
     points: int
     cpu_s: float
@@ -68,9 +68,12 @@ class Cost:
             else f"One machine of {cores()} cores takes {self.cpu_s / cores() / 86400:,.0f} days; a cluster of "
             f"{int(np.ceil(self.cpu_s / ONE_MACHINE_S)):,} cores takes a day."
         )
+        time = f"{self.cpu_s / 3600:,.1f} CPU hours" if self.cpu_s >= 3600 else f"{max(1.0, self.cpu_s):,.0f} CPU seconds"
+        disk = f"{self.disk_bytes / 1e9:,.1f} GB" if self.disk_bytes >= 1e9 else f"{max(1.0, self.disk_bytes / 1e6):,.0f} MB"
+        workers = "1 worker" if self.workers == 1 else f"{self.workers:,} workers"
         return (
-            f"About {self.cpu_s / 3600:,.2f} CPU hours for {self.points:,} points, {self.disk_bytes / 1e9:,.1f} GB of disk for "
-            f"private parts and the release, {self.memory_mb / 1000:,.1f} GB of memory with {self.workers} workers. {enough}"
+            f"About {time} for about {self.points:,} points (from the size of the file), {disk} of disk for private parts and "
+            f"the release, {self.memory_mb / 1000:,.1f} GB of memory with {workers}. {enough}"
         )
 
 

@@ -1,4 +1,4 @@
-"""The one door: price, charge, bound, and only then let a mechanism read.
+"""Release private trips: compute the price, charge the ledger, bound each unit, and only then let a mechanism read.
 
 `release` and `fit` spend; `sample` costs nothing more; `rehearse` runs without a charge for the custodian's own eyes, and
 what it gives cannot be written as a release.

@@ -1,4 +1,4 @@
-"""Look at private trips before the ledger is charged: what a release would hold little or nothing of.
+"""Check private trips before the charge, and find why a release would be empty or nearly empty.
 
 All of it is private and for the custodian's eyes: it is asked about before the charge and written into no release.
 """
@@ -108,7 +108,9 @@ def _or_finer(unit: str) -> str:
     finer = {"user": ("user_day", "trip"), "user_day": ("trip",)}.get(unit, ())
     words = " or ".join(f"--set unit={name}" for name in finer)
     return (
-        f", a larger epsilon, or a finer unit: {words}, or --protect of `murmurate start`" if finer else " or a larger epsilon"
+        f", a larger epsilon, or a unit that protects less: {words}, with a --limit of that unit"
+        if finer
+        else " or a larger epsilon"
     )
 
 

@@ -1,4 +1,4 @@
-"""Look at a file for a first release: open it, mend what stated rules can mend, and offer what may be declared public.
+"""Prepare a first release of a file: open it, clean it by stated rules, and offer what may be declared public.
 
 Everything here is private and for the custodian. What goes on from here to `advise` are answers, boxes that are public anyway
 or rounded outward, and rough numbers, each of them declared public by a person.
@@ -126,7 +126,7 @@ def rounded_down(count: int) -> int:
 
 
 def look(source: str, *, read: Mapping[str, Any], clean: Mapping[str, Any]) -> Look:
-    """Open a file, with the options that its own faults suggest where they are certain, and mend it by stated rules."""
+    """Open a file and clean it by stated rules; options of reading that its faults make certain are added."""
     notes: list[str] = []
     trips, options, report = _opened(source, dict(read), notes)
     if trips.has_time and "time_zone" not in options and "local_zone" not in options:

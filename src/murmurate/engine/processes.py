@@ -1,4 +1,4 @@
-"""The engine of several processes on this machine: a killed worker costs a part, never the whole work."""
+"""Run parts in several processes on this machine. If a worker is killed, only its part runs again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cores() -> int:
 
 
 class Deaths:
-    """Tells parts that end their workers from workers that somebody ends.
+    """Distinguish parts that kill every worker from workers that something else killed.
 
     Nobody says which part a worker died of, and other parts run beside it. Those finish; a part that always ends its worker is
     left over, and then no part is finished between two deaths.

@@ -79,7 +79,7 @@ class Inspection:
             "  columns: " + ", ".join(f"{name} = {column!r}" for name, column in seen.columns.items()),
         ]
         if self.first:
-            lines.append(f"  time: {self.first} to {self.last} (UTC; hours are told in {self.time_zone})")
+            lines.append(f"  time: {self.first} to {self.last} (UTC; hours are counted in {self.time_zone})")
         else:
             lines.append("  time: none, or weekday and hour only")
         if self.interval_s:
@@ -189,7 +189,7 @@ def _quantiles(parts: Sequence[NDArray[Any]]) -> dict[str, float] | None:
 
 
 def _quantile_words(values: dict[str, float]) -> str:
-    return f"half of them {values['50%']:g} or less, a tenth {values['10%']:g} or less, a tenth {values['90%']:g} or more"
+    return f"median {values['50%']:.4g}; the lowest tenth up to {values['10%']:.4g}, the highest tenth from {values['90%']:.4g}"
 
 
 def _moment(us: int | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Say in words what a score of an attack is: who knows what, and finds what."""
+"""Describe a score of an attack in words: what the adversary knows, and what they find."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Audit a mechanism: what one unit costs exactly, what its outputs give away, and whether planted faults are caught.
+"""Audit a mechanism: compute the exact cost of one unit, bound epsilon from outputs, and test that planted faults are caught.
 
 Three kinds of tests, none of which reads private data. The exact meter counts what a canary adds to every table, over its
 noise. Black-box tests tell neighbouring inputs apart from outputs alone: a generator makes outputs, testers turn them into one

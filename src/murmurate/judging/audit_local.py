@@ -62,7 +62,7 @@ def audit_local(mechanism: Any, runs: int, rng: Rng) -> dict[str, Any]:
         return tuple(scores)
 
     def of_two(moved: Callable[[Trips, Rng], Trips]) -> Score:
-        """Two people at one place, or a radius apart: whoever shares noise with another gives the distance away."""
+        """Return two people at one place, or a radius apart. If they share noise, the outputs reveal the distance."""
 
         def outputs(side: int, n: int, rng: Rng) -> Floats:
             both = copies(_point(*places[0]), 2 * n).table.with_columns(

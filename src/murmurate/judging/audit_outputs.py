@@ -99,7 +99,7 @@ MakeTesters = Callable[[Any, int, Rng], Mapping[str, Tester]]
 
 
 def testers(generator: Any, runs: int, rng: Rng) -> dict[str, Tester]:
-    """Return what tells the sides apart: plain counts, the likelihood ratio, and a classifier trained on other outputs."""
+    """Return the tests that distinguish the sides: plain counts, the likelihood ratio, and a trained classifier."""
     inside, outside = generator.means if generator.n_bins else (np.zeros(1), np.zeros(1))
     scale = generator.scale if generator.n_bins else np.ones(1)
     gain = inside - outside

@@ -1,4 +1,4 @@
-"""Count company by brute force: who, of the released trips alone, stays near whom all along."""
+"""Count, by brute force on released trips alone, how many people stay near each trip throughout."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from murmurate.spaces.sphere import great_circle_m
 
 
 def companions(released: Trips, radius_m: float) -> Integers:
-    """Return for each trip how many other people have a trip that is there, and near, at every moment of it.
+    """Return for each trip how many other people have a trip that is near it at every moment.
 
     A trip is a moving point: straight lines in degrees between its records, so both distance and presence can be checked at
     the records of either trip, and at one moment between each two of them.

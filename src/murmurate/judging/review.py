@@ -1,4 +1,4 @@
-"""Compare a release folder with the private file it came from: evaluate, attack, and what the report starts from.
+"""Compare a release folder with the private file it came from, for evaluation, attacks and the report.
 
 Everything here is for the custodian. Nothing is charged, the ledger notes that somebody looked, and nothing of it leaves.
 """

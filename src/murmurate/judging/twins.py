@@ -29,7 +29,7 @@ def honest(budget: Any, table: Any, exact: Any, rng: Any) -> Answer:
 
 
 def no_noise(budget: Any, table: Any, exact: Any, rng: Any) -> Answer:
-    """Release exact counts, with the deviation that noise would have had."""
+    """Release exact counts, but state the standard deviation of the noise that is missing."""
     said = budget.deviation(table.share, table.limit)
     if isinstance(table, TreeTable | SparseTable):
         bins, sums = exact

@@ -107,10 +107,8 @@ class GeoIndistinguishability(GeoIndTerms):
 
     def expected_error(self) -> str:
         """Say how far a point moves."""
-        return (
-            f"Each point moves by {2 * self.scale_m:,.4g} m on average and by less than {_QUANTILE_95 * self.scale_m:,.4g} m "
-            "19 times in 20."
-        )
+        mean, most = _metres(2 * self.scale_m), _metres(_QUANTILE_95 * self.scale_m)
+        return f"Each point moves by {mean} on average and by less than {most} 19 times in 20."
 
     # -- what it does ----------------------------------------------------------------------------------------------
 
@@ -169,3 +167,8 @@ def _distinct(units: Integers, x: Integers, y: Integers) -> tuple[Integers, Inte
             found += 1
         inverse[i] = table[at]
     return first[:found].copy(), inverse
+
+
+def _metres(value: float) -> str:
+    """Return a distance in words: whole metres from 1,000 on."""
+    return f"{value:,.0f} m" if value >= 1000 else f"{value:.4g} m"

@@ -74,9 +74,12 @@ class Truth(Pair):
 
 
 def zone_totals(both: Truth) -> list[Score]:
-    """Relative error of departures and arrivals of zones by hour, of busy ones."""
+    """Relative error of departures and arrivals of zones by hour, of busy ones; and how many of the busy ones are published."""
     rows = both.zones.filter(pl.col("area") == "zone", pl.col("time") == "hour")
-    return _errors("zone_totals", rows)
+    shown = rows.filter(pl.col("true") >= BUSY_TRIPS)["trips"].is_not_null().mean()
+    kept = float("nan") if shown is None else float(shown)  # type: ignore[arg-type]
+    scores = _errors("zone_totals", rows)
+    return [*scores, Score(name="zone_totals.published", value=kept, better="higher", family="flows", unit="of busy zones")]
 
 
 def zone_pairs(both: Truth) -> list[Score]:

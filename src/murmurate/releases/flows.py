@@ -23,6 +23,7 @@ class Flows(Kind):
     figures = ("zone_flows",)
     headline: ClassVar[Mapping[str, str]] = {
         "zone_totals.relative_error_median": "Error of busy zones, hour by hour",
+        "zone_totals.published": "Busy zones and hours that are published",
         "zone_pairs.relative_error_median": "Error of busy pairs of zones",
         "zone_pairs.listed": "Busy pairs that are listed",
         "flow_intervals.zones": "Intervals of zones that hold the true count",

@@ -128,7 +128,7 @@ def test_a_limit_on_people_closes_trips_until_they_have_their_own(ledger):
     with pytest.raises(InsufficientBudget):
         charge(ledger, DP(epsilon=0.1, unit=TRIP), "r2")
     shown = {line.spent.unit: line.ceiling for line in ledger.spent("town")}
-    assert "epsilon 0.3" in shown["trip"] and shown["user_day"] == "closed until it gets a limit"
+    assert "epsilon 0.3" in shown["trip"] and shown["user_day"] == "no limit of its own, so no release for this unit alone"
 
 
 def test_a_coarser_unit_than_any_limited_needs_a_limit_of_its_own(ledger):

@@ -83,7 +83,13 @@ class Spent:
     @property
     def ceiling(self) -> str:
         """The limit in words."""
-        return str(self.limit) if self.limit else "closed until it gets a limit" if self.closed else "no limit"
+        return (
+            str(self.limit)
+            if self.limit
+            else "no limit of its own, so no release for this unit alone"
+            if self.closed
+            else "no limit"
+        )
 
     @property
     def remaining(self) -> Amount | None:

@@ -98,15 +98,15 @@ class Plan:
                 why = " A limit with delta 0 admits only releases whose promise needs no delta."
             raise InsufficientBudget(
                 f"population {self.population!r}: asked for {line.requested}, but {remaining} remain of the limit of {limit} "
-                f"({line.before.spent} spent in {line.before.n_charges} charges).{why}{self._account_words(line)} Nothing was "
-                f"spent. {self._fitting_words(line)}Or raise the limit, which is recorded: murmurate ledger limit "
+                f"({line.before.spent} spent in {_charges(line.before.n_charges)}).{why}{self._account_words(line)} Nothing "
+                f"was spent. {self._fitting_words(line)}Or raise the limit, which is recorded: murmurate ledger limit "
                 f"{self.population} --unit {line.requested.unit} ...",
                 requested=line.requested,
                 remaining=remaining,
             )
         if self.passed_by:
             raise InsufficientBudget(
-                f"population {self.population!r}: asked for {self.requested}, but {self.notes[0]} Nothing was spent.",
+                f"population {self.population!r}: asked for {self.requested}. Refused: {self.notes[0]} Nothing was spent.",
                 requested=self.requested,
                 remaining=self.remaining,
             )
@@ -138,11 +138,16 @@ class Followed:
         except InsufficientBudget as error:
             raise InsufficientBudget(
                 f"population {charged!r}: {self.words}, and a limit holds for each person, wherever that person is charged. "
-                f"All their charges together: {error} If these are the same people, release without them. If only the uids are "
-                "alike, give these people a namespace (--people taxi-2024) or say --override-overlap; each choice is recorded.",
+                f"All their charges together: {error} If these are the same people, release without them. If other people have "
+                "the same uids, add --override-overlap, which is recorded. A namespace (--people taxi-2024) helps only a file "
+                "that was never attached to a population.",
                 requested=error.requested,
                 remaining=error.remaining,
             ) from None
+
+
+def _charges(number: int) -> str:
+    return "1 charge" if number == 1 else f"{number:,} charges"
 
 
 def _would_fit(line: PlanLine) -> float:

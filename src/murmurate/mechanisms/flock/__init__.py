@@ -179,10 +179,14 @@ class Flock:
     def expected_error(self) -> str:
         """Describe the error to expect, from public parameters alone."""
         deviation = self._noise().deviation(REFERENCE_SHARE)
+        each = ""
+        if self.joint and self.clip is None:
+            one = "person" if self.unit == "user" else "person's day"
+            each = f" where each {one} has one trip; the number grows in proportion to the trips of each {one}"
         return (
-            f"A table with a fifth of the budget carries noise of about {deviation:.0f} trips a bin: below about "
-            f"{min_trips(self._noise()):,.0f} trips in the box nothing is released, and places that fewer than "
-            f"{2 * deviation:.0f} trips visit are not told from their surroundings."
+            f"A table with a fifth of the budget carries noise of about {deviation:.0f} trips a bin: places that fewer than "
+            f"{2 * deviation:.0f} trips visit are not distinguished from their surroundings. Nothing is released below about "
+            f"{self.fewest_trips(1):,.0f} trips in the box{each}."
         )
 
     def fewest_trips(self, trips_per_unit: float) -> float:

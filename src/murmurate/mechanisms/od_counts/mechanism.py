@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -211,9 +212,20 @@ class ODCounts:
 
     def expected_error(self) -> str:
         """Say how far off the figures are."""
+        scale = shown = ""
+        if self.max_error:
+            least = NormalDist().inv_cdf(1 - self.error_chance / 2) / self.max_error  # of normal noise, about
+            fewest = least * self.budget().deviation(self._shares["departures"], self.clip or 1.0)
+            unknown = self.unit != "trip" and self.clip is None
+            shown = f" Few departures below about {fewest:,.0f} {'times the clip' if unknown else 'trips'} are published."
+        if self.unit != "trip" and self.clip is None:
+            scale = (
+                f" The clip bounds how much {Unit(name=self.unit).words()} count together, in trips. It is measured first, "
+                "with noise."
+            )
         return (
             f"A zone's departures in an hour are off by about {self._noise_words('departures')}, a listed pair by about "
-            f"{self._noise_words('pairs')}."
+            f"{self._noise_words('pairs')}.{shown}{scale}"
         )
 
     # -- what it measures ------------------------------------------------------------------------------------------
