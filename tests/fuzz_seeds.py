@@ -113,6 +113,13 @@ def read_a_foreign_release(folder: Path, _work: Path) -> None:
     read_foreign(the_input(folder))
 
 
+def read_foreign_counts(folder: Path, _work: Path) -> None:
+    from murmurate.judging.foreign import read_foreign
+    from small_town import GRID
+
+    read_foreign(the_input(folder), space=GRID)
+
+
 def read_a_recipe(folder: Path, _work: Path) -> None:
     from murmurate.custody.recipes import build_mechanism, read_recipe
 
@@ -305,6 +312,10 @@ class Seeds:
             self.add(f"inspect {name}", f".{name}", content, own, inspect_input)
         self.add("foreign csv", ".csv", csv, damage.in_table, read_a_foreign_release)
         self.add("foreign parquet", ".parquet", parquet, damage.in_parquet, read_a_foreign_release)
+        numbers = np.arange(40)
+        counts = pl.DataFrame({"origin": numbers, "destination": numbers[::-1], "hour": numbers % 24, "count": numbers * 1.5})
+        self.add("foreign counts csv", ".csv", counts.write_csv(), damage.in_table, read_foreign_counts)
+        self.add("foreign counts parquet", ".parquet", _parquet(counts), damage.in_parquet, read_foreign_counts)
 
     def layouts(self) -> None:
         """Add the layouts that publishers use."""

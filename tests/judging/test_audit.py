@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -11,10 +12,11 @@ from murmurate.core.trips import Trips
 from murmurate.errors import InputError
 from murmurate.judging import twins
 from murmurate.judging.audit import _sampler, audit
-from murmurate.judging.audit_data import town
+from murmurate.judging.audit_data import people_in, town
 from murmurate.judging.audit_deep import deep_audit, rows_of
 from murmurate.judging.audit_outputs import Released, bounds
 from murmurate.judging.audit_parts import fork_repeats
+from murmurate.spaces import parse
 
 CITY = town()
 FAULTS = {"no noise", "half noise", "no clip", "clock shared", "person split over partitions", "fork after draw"}
@@ -39,6 +41,30 @@ def test_a_measured_mechanism_stays_below_its_claim_and_every_fault_is_caught(na
         score.name for score in found.scores
     }
     assert found.to_json()["passed"] is True
+
+
+def test_people_are_made_up_where_the_places_are(tmp_path):
+    """Zones and hexagons of another city: a canary outside all of them would spend nothing and catch no fault."""
+    ring = [[12.4, 41.8], [12.5, 41.8], [12.4, 41.9], [12.4, 41.8]]  # half of its box
+    far = [[12.7, 42.2], [12.8, 42.2], [12.8, 42.3], [12.7, 42.2]]
+    shapes = [
+        {"type": "Feature", "properties": {}, "geometry": {"type": "Polygon", "coordinates": [one]}} for one in (ring, far)
+    ]
+    (tmp_path / "zones.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": shapes}))
+    for words in (f"zones:{tmp_path}/zones.geojson", "hex:7@41.8,12.4,42.0,12.6"):
+        people = people_in(parse(words), CITY)
+        assert (parse(words).locate(people.lat, people.lng) >= 0).all()
+    assert (people_in(parse("hex:7@44.9,-30.1,45.1,-29.9"), CITY).lat == people_in(None, CITY).lat).all()
+    found = audited("od_counts", space=parse(f"zones:{tmp_path}/zones.geojson"))
+    assert found.passed, [twin for twin in found.twins if not twin.caught_by]
+
+
+def test_a_town_too_small_for_an_epsilon_gets_more_people(monkeypatch):
+    settings = {"epsilon": 0.4, "unit": "user", "max_trips": 6}
+    assert audited("flock", **settings).passed
+    monkeypatch.setattr("murmurate.judging.audit.TOWN_COPIES", (1,))
+    with pytest.raises(InputError, match="the made-up town cannot be released with these settings"):
+        audited("flock", **settings)
 
 
 @pytest.mark.parametrize("name", ["geoind", "geoind_predictive", "geoind_anchors"])
@@ -92,7 +118,7 @@ def test_mechanisms_without_a_promise_have_nothing_to_audit():
 
 def test_generators_and_testers_can_be_replaced():
     from murmurate.asking.meter import counted
-    from murmurate.judging.audit_data import canaries, people_in, together
+    from murmurate.judging.audit_data import canaries, together
 
     flock = mechanisms.example("flock", CITY.spaces())
     private = people_in(flock.space, CITY)

@@ -93,6 +93,45 @@ def test_what_cannot_be_read_is_refused_in_one_message(tmp_path, table, space, w
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("count", pl.lit(1e300), "add up to more"),
+        ("count", pl.struct("count"), "column count: is of type Struct"),
+        ("origin", pl.concat_list("origin"), "column origin: is of type List"),
+        ("origin", pl.lit(b"\xff\xfe"), "cannot be read as a table of counts"),
+        ("hour", pl.concat_list("hour"), "column hour: is of type List"),
+        ("hour", pl.date(2024, 1, 1), "column hour: is of type Date"),
+        ("hour", pl.duration(hours=3), "column hour: is of type Duration"),
+    ],
+)
+def test_columns_of_other_types_are_refused_in_one_message(tmp_path, column, value, words):
+    table = pl.DataFrame({"origin": [0, 1], "destination": [1, 0], "hour": [8, 9], "count": [3, 4]})
+    table.with_columns(value.alias(column)).write_parquet(tmp_path / "table.parquet")
+    with pytest.raises(InputError) as caught:
+        read_foreign(tmp_path / "table.parquet", space=GRID)
+    assert words in str(caught.value)
+
+
+def test_two_spellings_of_a_column_and_a_separator_within_a_name_are_no_fault(tmp_path):
+    table = pl.DataFrame({"Origin": [0, 1], "destination": [1, 0], "count": [b"3", b"4"], "origin": ["x", "y"]})
+    table.write_parquet(tmp_path / "table.parquet")
+    assert read_foreign(tmp_path / "table.parquet", space=GRID).matrix(complete=False).sum() == 7
+    (tmp_path / "table.csv").write_text('"place, zone",cell,count\na,0,3\n')
+    with pytest.raises(InputError, match="its first line does not name"):
+        read_foreign(tmp_path / "table.csv", space=GRID)
+
+
+def test_links_without_a_number_are_counted_and_negative_counts_are_none(tmp_path):
+    network = CITY.network
+    table = pl.DataFrame({"link": [0, None, 2], "hour": [1, 1, 1], "count": [3, 4, -5]})
+    table.write_csv(tmp_path / "links.csv")
+    with pytest.raises(InputError, match="row 1, column link: 1 values are no links"):
+        read_foreign(tmp_path / "links.csv", space=network)
+    table.drop_nulls().write_csv(tmp_path / "links.csv")
+    assert read_foreign(tmp_path / "links.csv", space=network).totals.sum() == 3
+
+
 def test_the_page_and_the_file_say_that_nothing_is_promised(tmp_path):
     from typer.testing import CliRunner
 

@@ -26,9 +26,9 @@ from murmurate.core.mechanism import Rng
 from murmurate.core.parameters import public_parameters, whole
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
-from murmurate.errors import GuaranteeRefused
+from murmurate.errors import GuaranteeRefused, InputError
 from murmurate.judging import twins
-from murmurate.judging.audit_data import canaries, company, more_canaries, of_one_unit, people_in, together, town
+from murmurate.judging.audit_data import canaries, company, more_canaries, of_one_unit, people_in, several_times, together, town
 from murmurate.judging.audit_local import audit_groups, audit_local
 from murmurate.judging.audit_outputs import MakeTesters, Released, bounds, runs_for, testers
 from murmurate.judging.audit_parts import Twin, fork_repeats
@@ -37,6 +37,8 @@ SAMPLES = 4_000
 """Numbers that a sampler test draws of each table."""
 POINTS = 20_000
 """Points that a local mechanism moves for each of two places: about a second."""
+TOWN_COPIES = (1, 4, 16)
+"""How many times the people of the made-up town are taken, where a mechanism refuses to release fewer."""
 SCALE_TOLERANCE = 0.1
 """Relative error of the measured scale of noise that a sampler test accepts; half the noise is off by 0.5."""
 
@@ -101,7 +103,7 @@ def audit(
     promise = mechanism.guarantee()
     private = people_in(getattr(mechanism, "space", None), city)
     if is_measured(mechanism):
-        found = _measured(mechanism, private, _Boxes(mechanism, generator, testers, effort, runs), rng)
+        found = _in_a_town(mechanism, private, _Boxes(mechanism, generator, testers, effort, runs), rng)
     elif isinstance(promise, GeoInd):
         found = audit_local(mechanism, runs or effort * POINTS, rng)
     elif isinstance(promise, KAnonymity):
@@ -130,6 +132,20 @@ class _Boxes:
         """Return the lower bounds on epsilon where noise is drawn so."""
         outputs = self.generator(self.mechanism, found, draw)
         return bounds(outputs, self.mechanism.guarantee(), self.runs or runs_for(outputs, self.effort), rng, self.testers)
+
+
+def _in_a_town(mechanism: Any, private: Trips, boxes: _Boxes, rng: Rng) -> dict[str, Any]:
+    """Audit a measured mechanism; where it refuses so few people, in a town with several times as many who do the same."""
+    for copies in TOWN_COPIES:
+        try:
+            return _measured(mechanism, several_times(private, copies), boxes, rng)
+        except InputError as error:
+            refused = error
+    raise InputError(
+        f"the made-up town cannot be released with these settings, even with {TOWN_COPIES[-1]} times its people: "
+        f"{refused.faults[0]}",
+        "audit a larger epsilon, or larger cells or zones.",
+    )
 
 
 def _measured(mechanism: Any, private: Trips, boxes: _Boxes, rng: Rng) -> dict[str, Any]:
@@ -176,7 +192,8 @@ def _measured(mechanism: Any, private: Trips, boxes: _Boxes, rng: Rng) -> dict[s
 def _dependent(mechanism: Any, private: Trips, canary: pl.DataFrame, rng: Rng) -> list[str]:
     """Return the tables to which a unit adds something else when others are there: sums must be sums over units."""
     alone = Trips(canary.select(private.table.columns), private.space, private.time_zone)
-    far = canary.with_columns(uid=pl.lit("other"), datetime=pl.col("datetime") - pl.duration(days=40_000))
+    # at another hour too: a clock that others set changes hours of the day, also where places are too coarse to change
+    far = canary.with_columns(uid=pl.lit("other"), datetime=pl.col("datetime") - pl.duration(days=40_000, hours=5))
     rest = together(private, far)
     found = counted(mechanism, (together(rest, canary), rest, alone), rng)
     wrong = []

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from murmurate.core.guarantee import UnitName
-from murmurate.core.space import Space
+from murmurate.core.space import Places, Space
 from murmurate.core.trips import Trips
 from murmurate.spaces.grid import Grid
 from murmurate.spaces.road import RoadNetwork
@@ -24,6 +24,8 @@ COMPANY = 100
 """People who do what the canary does where tables hide small counts. Set by hand: above the thresholds of demo settings."""
 RETURNS = 20
 """Legs of the canary that goes between two places again and again: twice what most mechanisms read of a day."""
+MAX_OUTSIDE = 0.5
+"""Share of the town's points that may lie in none of the given places; above, the town is moved to where the places are."""
 WALK_LINKS = 15
 """Links of a made-up drive on a road network that is given."""
 CANARY = "canary"
@@ -43,8 +45,11 @@ def people_in(space: Space | None, city: Any) -> Trips:
     table = trips.table.select(pl.col("uid").cast(pl.String), pl.col("tid").cast(pl.Int64), "datetime", "lat", "lng")
     if isinstance(space, Grid):
         table = _stretched(table, (space.south, space.north), (space.west, space.east))
-    elif isinstance(space, RoadNetwork) and space.fingerprint != city.network.fingerprint:
-        table = _drives(space)
+    elif isinstance(space, RoadNetwork):
+        table = table if space.fingerprint == city.network.fingerprint else _drives(space)
+    elif isinstance(space, Places) and (space.locate(table["lat"], table["lng"]) < 0).mean() > MAX_OUTSIDE:
+        south, west, north, east = space.box
+        table = _inside(_stretched(table, (south, north), (west, east)), space)
     return Trips(table, time_zone=trips.time_zone)
 
 
@@ -56,6 +61,17 @@ def _stretched(table: pl.DataFrame, lat: tuple[float, float], lng: tuple[float, 
         return (low + (high - low) * (0.02 + 0.96 * share)).alias(name)
 
     return table.with_columns(laid("lat", *lat), laid("lng", *lng))
+
+
+def _inside(table: pl.DataFrame, places: Places) -> pl.DataFrame:
+    """Move points that lie in no place to the middle of the nearest one: zones may leave most of their box free."""
+    from scipy.spatial import KDTree
+
+    outside = places.locate(table["lat"], table["lng"]) < 0
+    middle = np.stack(places.centre(np.arange(places.n_cells)), axis=1)
+    points = table.select("lat", "lng").to_numpy().copy()
+    points[outside] = middle[KDTree(middle).query(points[outside])[1]]
+    return table.with_columns(lat=points[:, 0], lng=points[:, 1])
 
 
 def _drives(network: RoadNetwork) -> pl.DataFrame:
@@ -138,6 +154,13 @@ def _joined(table: pl.DataFrame) -> pl.DataFrame:
         clock = moved["datetime"].max() + timedelta(minutes=1)  # type: ignore[operator]
         parts.append(moved)
     return pl.concat(parts)
+
+
+def several_times(private: Trips, copies: int) -> Trips:
+    """Return the trips, each of them made by so many people."""
+    table = private.table
+    more = [table.with_columns(pl.col("uid") + f" {k}", pl.col("tid") + 10**8 * k) for k in range(1, copies)]
+    return Trips(pl.concat([table, *more]), private.space, private.time_zone)
 
 
 def of_one_unit(canary: pl.DataFrame, unit: UnitName, time_zone: str) -> pl.DataFrame:

@@ -37,6 +37,14 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Usual names of the columns of counts, compared without case, spaces and underscores; the first that is found is taken."""
 
+PLAIN = (pl.String, pl.Binary, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)
+"""Types beside numbers that a column of counts may have; of `hour`, also `TIMES`."""
+TIMES = (pl.Datetime, pl.Time)
+"""Types from which the hour of the day is taken."""
+WHAT, REMEDY = "a table of counts", "give a CSV or Parquet table."
+MAX_TOTAL = 2**53
+"""Largest sum of all counts: the largest whole number up to which a float holds every one."""
+
 TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
 """Endings of texts that may hold counts."""
 
@@ -53,11 +61,12 @@ def read_foreign(path: str | Path, *, space: Space | None = None, **options: Any
     what = counted_in(found)
     if what == "trips":
         return read(path, space=space, **options)
-    table = _table(file).rename({name: canonical for canonical, name in found.items()})
+    table = _canonical(_table(file), found, file)
     if what == "links":
         if not isinstance(space, RoadNetwork):
             raise InputError(f"{file} counts links; their places are not in it.", "give the network with --space road:FILE.")
-        return LinkFlows(network=space, table=_hours(table, file))
+        table = _hours(table, file).with_columns(_counts(table["count"], file).clip(0))  # as for zones: noise may leave less
+        return LinkFlows(network=space, table=table)
     if not isinstance(space, Places):
         raise InputError(
             f"{file} counts {what}; where they are is not in it.",
@@ -99,11 +108,7 @@ def flows_of(table: pl.DataFrame, places: Places, file: str | Path = "the table"
     pairs = "origin" in table.columns
     ends = ["origin", "destination"] if pairs else ["zone"]
     table = table.with_columns(_numbers(table[name], places, file).alias(name) for name in ends)
-    trips = table["count"].cast(pl.Float64, strict=False)
-    wrong = trips.is_null() | ~trips.is_finite()
-    if wrong.any():
-        raise InputError([Fault(f"{int(wrong.sum()):,} values are no numbers", row=int(wrong.arg_max() or 0), column="count")])
-    table = table.with_columns(trips=trips)
+    table = table.with_columns(trips=_counts(table["count"], file))
     tables: dict[str, Any] = {name: pl.DataFrame(schema={**keys, **FIGURE}) for name, keys in KEYS.items()}
     rows = []
     for time, keys in (("hour", [*ends, "hour"]), ("day", ends)):
@@ -121,6 +126,35 @@ def flows_of(table: pl.DataFrame, places: Places, file: str | Path = "the table"
         [side.with_columns(missing).select(pl.col(k).cast(v) for k, v in schema.items()) for side in sides]
     )
     return ZoneFlows(places=places, **tables)
+
+
+def _canonical(table: pl.DataFrame, found: Mapping[str, str], file: Path) -> pl.DataFrame:
+    """Return the table with the columns of counts by their canonical names, each a number or text (or a time, for hours)."""
+    absent = [name for name in found.values() if name not in table.columns]
+    if absent:  # a name with the separator in it
+        raise InputError(f"{file}: its first line does not name its columns ({', '.join(absent)} not found).")
+    table = table.drop(name for name in found if name in table.columns and found[name] != name)  # another spelling is taken
+    table = table.rename({name: canonical for canonical, name in found.items()})
+    wrong = [
+        Fault(f"is of type {kind}; numbers or texts are expected", file=str(file), column=found[name])
+        for name, kind in table.schema.items()
+        if name in found and not (kind.is_numeric() or kind in PLAIN or (name == "hour" and kind in TIMES))
+    ]
+    if wrong:
+        raise InputError(wrong)
+    with damaged(file, WHAT, REMEDY):
+        return table.with_columns(pl.col(pl.Binary).cast(pl.String, strict=False))
+
+
+def _counts(values: pl.Series, file: str | Path) -> pl.Series:
+    """Return counts as numbers; their sum is small enough to be whole."""
+    counts = values.cast(pl.Float64, strict=False)
+    wrong = counts.is_null() | ~counts.is_finite()
+    if wrong.any():
+        raise InputError([Fault(f"{int(wrong.sum()):,} values are no numbers", row=int(wrong.arg_max() or 0), column="count")])
+    if float(counts.abs().sum()) > MAX_TOTAL:
+        raise InputError(f"{file}: its counts add up to more than {MAX_TOTAL:,}.", "give counts of trips.")
+    return counts
 
 
 def _numbers(values: pl.Series, places: Places, file: str | Path) -> pl.Series:
@@ -175,7 +209,7 @@ def _names(file: Path) -> list[str]:
 def _table(file: Path) -> pl.DataFrame:
     if file.suffix == ".parquet":
         return read_table(file)
-    with damaged(file, "a table of counts", "give a CSV or Parquet table."):
+    with damaged(file, WHAT, REMEDY):
         with open_text(file) as stream:
             content = stream.read()
         head = content[:65_536].decode("utf-8-sig", errors="replace").splitlines()[0]

@@ -141,12 +141,12 @@ def _canonical(table: pl.DataFrame, n_links: int) -> pl.DataFrame:
     table = as_schema(table.with_columns(filled), wanted, "a table of flows")
     faults = [
         Fault(f"{int(bad.sum()):,} values {why}", row=int(bad.arg_max() or 0), column=name)
-        for name, bad, why in (
+        for name, maybe, why in (
             ("link", ~table["link"].is_between(0, n_links - 1), f"are no links of this network (0 to {n_links - 1:,})"),
             ("hour", ~table["hour"].is_between(0, 23), "are no hours (0 to 23)"),
             ("count", ~(table["count"].is_finite() & (table["count"] >= 0)), "are no counts (0 and up)"),
         )
-        if bad.fill_null(True).any()
+        if (bad := maybe.fill_null(True)).any()
     ]
     if faults:
         raise InputError(faults)
