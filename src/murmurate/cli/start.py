@@ -112,6 +112,12 @@ def _cleaning(found: Look, given: Mapping[str, Any], purpose: str) -> tuple[dict
     if given or purpose != "moved_points":
         return dict(found.clean), bool(found.clean) and not given
     by_time = {name: value for name, value in found.clean.items() if name not in BY_PLACE}  # else it tells of exact places
+    if by_time != dict(found.clean):
+        typer.echo(
+            "\nMoved points: the recipe leaves out the cleaning that looks at places, since its result would show in the "
+            "times. So its trips differ from those above.",
+            err=True,  # standard output may be read as JSON
+        )
     return by_time, bool(by_time)
 
 

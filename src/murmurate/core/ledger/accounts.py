@@ -96,7 +96,10 @@ class Spent:
         """Limit less spent; with a delta, later charges may cost less than their own epsilon. None without a limit."""
         if self.limit is None:
             return None
-        return Amount(self.limit.kind, self.limit.unit, max(0.0, self.limit.epsilon - self.spent.epsilon), self.limit.delta)
+        left = self.limit.epsilon - self.spent.epsilon
+        return Amount(
+            self.limit.kind, self.limit.unit, left if left > self.limit.epsilon * TOLERANCE else 0.0, self.limit.delta
+        )
 
     @property
     def within(self) -> bool:
