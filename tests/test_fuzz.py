@@ -347,6 +347,11 @@ def test_errors_of_libraries_are_shown_without_the_values_they_quote():
     for error in (ValueError("could not convert string to float: 'kestrel4711'"), KeyError("kestrel4711")):
         assert "kestrel" not in shown(error)
     assert "60.17" not in shown(RuntimeError("point 60.17 24.94 outside"))
+    for long in ("kestrel " * 40 + "'", "kestrel", f"{'k' * 200}/kestrel"):  # cut off before its end, or without one
+        assert "kestrel" not in shown(ValueError(f"could not convert '{long}"))
+    assert "/home" not in shown(OSError(36, "File name too long", f"/home/kestrel/{'n' * 300}"))
+    assert "kestrel" not in shown(ValueError("can't parse 'kestrel', nor \"kestrel\" or `kestrel` or 'o'kestrel'"))
+    assert shown(ValueError(f"doesn't open b'{'k' * 300}")) == "ValueError: doesn't open b..."
     assert "line 3" in shown(ValueError("mismatched tag: line 3, column 5"))
 
 
@@ -390,15 +395,19 @@ def test_a_geopackage_that_hides_a_query_is_refused(cases, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["a = " + "[" * 5_000, "a = " + "{b=" * 5_000, "mechanism = 3", 'mechanism = "flock"\nset = 3']
+    "text",
+    ["a = " + "[" * 5_000, "a = " + "{b=" * 5_000, "a = " + "9" * 5_000, "mechanism = 3", 'mechanism = "flock"\nset = 3'],
 )
 def test_a_nested_or_mistyped_recipe_is_one_message(tmp_path, text):
     from murmurate.custody.recipes import build_mechanism, read_recipe
+    from murmurate.judging.study.spec import read_spec
 
     file = tmp_path / "r.toml"
     file.write_text(text)
     with pytest.raises(MurmurateError):
         build_mechanism(read_recipe(file))
+    with pytest.raises(MurmurateError):
+        read_spec(file)
 
 
 def test_mutations_change_something(cases, tmp_path):

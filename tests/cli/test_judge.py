@@ -74,6 +74,41 @@ def test_files_go_where_they_are_asked_to(run, released):
     assert json.loads((released / "a.json").read_text())["scores"] and (released / "a.html").is_file()
 
 
+def test_places_that_cannot_be_are_one_message(run, tmp_path):
+    """A name of 300 letters is no fault of this package, and the message names no folder."""
+    long = tmp_path / ("n" * 300)
+    source = tmp_path / "trips.parquet"
+    city(people=8, days=2, seed=5, interval_s=60, across_km=4.0).trips.table.write_parquet(source)
+    for words in (
+        ("verify", long),
+        ("sample", long, "--set", "n_out=3", "--out", tmp_path / "out"),
+        ("attack", "--release", long, "--against", source),
+        ("demo-data", "city", "--people", "2", "--days", "1", "--out", long),
+        ("release", "geoind", "--in", source, "--out", tmp_path / "out", *SETTINGS, "--ledger", long),
+        ("release", "geoind", "--in", source, "--out", tmp_path / "out", *SETTINGS, "--ledger", tmp_path / "l\0"),
+    ):
+        code, _, err = run(*words)
+        assert code in {2, 3}, (words[0], err)
+        assert "too long" in err or "null byte" in err
+        assert "report it" not in err
+        assert "\0" in str(words[-1]) or str(tmp_path) not in err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.filterwarnings("always")
+def test_warnings_are_sentences_and_attacks_do_not_repeat_them(run, tmp_path):
+    source = tmp_path / "trips.parquet"
+    city(people=45, days=1, seed=5, interval_s=120, across_km=4.0).trips.table.write_parquet(source)
+    few = ("--set", "epsilon=0.2", "--space", "grid:44.98,-30.03,45.02,-29.97:500", "--ledger", tmp_path / "l.sqlite", "--yes")
+    code, _, err = run("release", "dp_loc", "--in", source, "--out", tmp_path / "out", *few)
+    assert code == 0, err
+    assert "Warning: the noisy number of trips" in err
+    assert ".py:" not in err
+    code, _, err = run("attack", tmp_path / "out", "--against", source, "--attack", "membership", *few[-3:-1])
+    assert code == 0, err
+    assert "Warning" not in err
+
+
 def test_a_base_map_is_drawn_or_refused_before_anything_is_measured(run, released):
     lat, lng = (pl.read_parquet(released / "trips.parquet")[name].mean() for name in ("lat", "lng"))
     line = {"type": "LineString", "coordinates": [[lng - 1, lat], [lng + 1, lat]]}

@@ -79,6 +79,31 @@ def test_nothing_internal_is_in_the_public_edition(released, tmp_path):
     assert plain.public == found.public, "the public edition must not depend on the ledger or the private file"
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "parameters", "product"),
+    [
+        ("k_anonymity", {"k": 2, "radius_m": 800.0}, "Dataset"),
+        ("geoind", {"epsilon": 1.0, "radius_m": 200.0, "max_points": 50}, "Dataset"),
+        ("flock", {"space": GRID.spec(), "epsilon": 5.0, "delta": 1e-5}, "Synthetic data"),
+    ],
+)
+def test_only_what_a_guarantee_rests_on_is_claimed(tmp_path, mechanism, parameters, product):
+    """A release without noise must not claim secure noise, a budget that is composed, or adjacent data."""
+    with mm.Ledger.in_memory() as ledger:
+        made = mm.release(build(mechanism, parameters), town(300), ledger=ledger, out=tmp_path / "out", population="all")
+    public = gather(made.folder).public
+    answers = {one["question"]: one["answer"] for one in public["questions"]}
+    record = public["deployment"]["deployment"]
+    words = json.dumps([public["questions"], public["assessment"], record])
+    assert record["basic"]["data_product_type"] == product
+    assert record["dp_variant"]["unprotected_quantities"] == "None was declared."
+    noisy = mechanism != "k_anonymity"
+    for claim in ("Noise is drawn on integers", "adds the noise", "Adjacent data", "composed", "Yes: drawn from", " add up."):
+        assert (claim in words) == noisy, claim
+    assert ("noisy counts" in words) == (mechanism == "flock")
+    assert ("not times" in answers["What is not protected?"]) == (mechanism == "geoind")
+
+
 def test_a_damaged_release_gets_no_dossier(released, tmp_path):
     import shutil
 

@@ -35,6 +35,14 @@ def sealed(folder):
     return folder
 
 
+def test_names_that_no_folder_can_have_are_refused_and_the_longest_work(tmp_path):
+    """A temporary folder with a longer name than the release's would fail after the charge."""
+    for name in ("n" * 300, "n\0"):
+        with pytest.raises(OutputError, match="cannot be made"):
+            check_free(tmp_path / name)
+    assert sealed(tmp_path / ("n" * 255)).is_dir()
+
+
 def test_a_folder_appears_whole(tmp_path):
     folder = sealed(tmp_path / "out")
     assert {path.name for path in folder.iterdir()} == {"data.parquet", "manifest.json", "statement.md"}

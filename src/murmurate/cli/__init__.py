@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable
 from importlib.metadata import version
 from types import FrameType
@@ -109,6 +110,7 @@ def main() -> NoReturn:
     # asking the kernel for huge pages can stall for seconds while it tidies memory; numpy reads this when first imported
     os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
     signal.signal(signal.SIGTERM, _stop)
+    warnings.showwarning = _as_a_sentence
     try:
         code = app(standalone_mode=False)
         _parameters_too(sys.argv[1:])
@@ -128,6 +130,11 @@ def _parameters_too(words: list[str]) -> None:
     for name in words[1:]:
         if name in NAMES:
             parameter_list(name)
+
+
+def _as_a_sentence(message: Warning | str, *_where: Any, **_more: Any) -> None:
+    """Show a warning without the file and line of code that raised it."""
+    typer.echo(f"Warning: {message}", err=True)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 import typer
 
 from murmurate.core import progress
-from murmurate.errors import InputError, MurmurateError, visible
+from murmurate.errors import InputError, MurmurateError, ParameterError, visible
 
 Answer = TypeVar("Answer")
 
@@ -22,6 +23,11 @@ SHOW_AFTER_S = 1.0
 """Seconds before a progress bar appears; shorter work would make it flicker. Set by hand."""
 PARAGRAPH_WIDTH = 100
 """Letters of a line of prose. Set by hand."""
+OF_A_PLACE = frozenset({
+    errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC,
+    errno.EDQUOT,
+})  # fmt: skip
+"""Errors of the operating system about where a user wants to read or write: no fault of this package."""
 CHARGED = 5
 """The exit code of whatever went wrong after the charge."""
 
@@ -42,6 +48,15 @@ def fault(error: BaseException) -> int:
         notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
         typer.echo(visible(f"{_title(error) if not charged else 'What went wrong:'}\n{error}{notes}"), err=True)
         return CHARGED if charged else error.exit_code
+    if isinstance(error, OSError) and error.errno in OF_A_PLACE:
+        named = isinstance(error.filename, str | bytes)
+        # without the folder: this ends up in logs
+        name = visible(os.path.basename(os.fsdecode(error.filename).rstrip("/"))) if named else "A file"
+        typer.echo(
+            f"{'What went wrong' if charged else 'That cannot be done; nothing was spent'}:\n{name}: {error.strerror}.",
+            err=True,
+        )
+        return CHARGED if charged else ParameterError.exit_code
     if os.environ.get("MURMURATE_DEBUG"):
         import traceback
 

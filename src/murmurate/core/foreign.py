@@ -13,8 +13,13 @@ from murmurate.errors import InputError, MurmurateError
 
 FOREIGN = (Exception, pl.exceptions.PanicException)
 """What libraries raise on damaged or wrongly named files: about anything. Polars' panic is no `Exception`."""
-_VALUES = re.compile(r"""(['"`]).*?\1|\[.*\]|(?<!line )(?<!column )(?<!row )(?<!char )\S*\d\S*""")
-"""Parts of an error text that may hold a value of the file: quoted words, lists, and numbers that count no lines."""
+_VALUES = re.compile(
+    r"""(?:(?<!\w)|(?<=\bb))'.*?(?:'(?!\w)|$)|(["`]).*?(?:\1|$)|\[.*\]|(?<!line )(?<!column )(?<!row )(?<!char )\S*\d\S*"""
+)
+"""Parts of an error text that may hold a value of the file: quoted words (also without an end; the apostrophe of
+"can't" begins none), lists, and numbers that count no lines."""
+MAX_LETTERS = 160
+"""Letters of a library's error that are shown."""
 
 
 def shown(error: BaseException) -> str:
@@ -23,8 +28,8 @@ def shown(error: BaseException) -> str:
     >>> shown(ValueError("could not convert 'anna' at 60.17 in line 3"))
     'ValueError: could not convert ... at ... in line 3'
     """
-    words = (str(error).strip().splitlines() or [""])[0][:160]
-    return f"{type(error).__name__}: {_VALUES.sub('...', words)}"
+    words = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {_VALUES.sub('...', words)[:MAX_LETTERS]}"
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from murmurate import __version__
-from murmurate.core.guarantee import DP, GeoInd, Guarantee, NoGuarantee, to_json
+from murmurate.core.guarantee import DP, GeoInd, Guarantee, KAnonymity, NoGuarantee, PlausibleDeniability, to_json
 from murmurate.core.ledger import Ledger
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
@@ -42,13 +42,15 @@ NOT_PROTECTED = (
     "Conclusions about a person from what is known about everybody.",
 )
 """What no guarantee of this package covers, in every dossier."""
-SIDE_CHANNELS = (
-    "Noise is drawn on integers or a public lattice from the operating system's generator; sums of floats are never released.",
-    "How long a release takes depends on the private data. Nobody outside should be able to watch it run.",
-    "Sizes, boxes and cells are public parameters or noisy counts; the manifests of two private inputs differ in time, name "
-    "and hashes alone.",
+NOISE = (
+    "Noise is drawn on integers or a public lattice from the operating system's generator; sums of floats are never released."
 )
-"""Side channels, and what is done about each."""
+"""Said of the noise, where the guarantee rests on it."""
+SIDE_CHANNELS = (
+    "How long a release takes depends on the private data. Nobody outside should be able to watch it run.",
+    "The manifests of two private inputs differ in time, name and hashes alone.",
+)
+"""Side channels of every release, and what is done about each."""
 
 
 @dataclass(frozen=True)
@@ -131,24 +133,58 @@ def _questions(manifest: Manifest) -> list[dict[str, str]]:
         "What is the unit of privacy?": unit,
         "What are epsilon and delta, and what do they mean?": meaning(promise),
         "Which kind of guarantee is it?": promise.words(),
-        "What is not protected?": " ".join(NOT_PROTECTED),
+        "What is not protected?": " ".join([*NOT_PROTECTED, *_not_protected_either(promise)]),
         "Whom must people trust?": (
             "Each person's points are moved by themselves; whoever runs the mechanism still sees the true points."
             if isinstance(promise, GeoInd)
-            else "The publisher, who holds the private file and adds the noise (central model); nobody who reads the release."
+            else f"The publisher, who {_task(promise)} (central model); nobody who reads the release."
+            if isinstance(promise, DP)
+            else f"The publisher, who {_task(promise)}; and readers, in so far as they know more than the guarantee assumes."
         ),
         "On which assumptions does it rest?": "; ".join(manifest.rests_on) or "None beyond the mechanism itself.",
         "Which choices depended on the data?": " ".join(manifest.declared)
         or "The publisher declared none; a choice that was made by looking at the data is not covered by the guarantee.",
-        "Which side channels remain?": " ".join(SIDE_CHANNELS),
-        "How do several releases add up?": "By the ledger of the population: every charge is composed before a row is read, "
-        "and none is refunded.",
+        "Which side channels remain?": _side_channels(promise),
+        "How do several releases add up?": _composition(promise),
         "What must readers know about accuracy?": " ".join(manifest.statement),
         "Was the noise secure?": "No: it came from a seed, for a test or demo."
         if manifest.seeded
-        else "Yes: drawn from the operating system's generator.",
+        else "Yes: drawn from the operating system's generator."
+        if rests_on_noise(promise)
+        else "The guarantee does not rest on noise. Random numbers came from the operating system's generator.",
     }
     return [{"question": question, "answer": answer} for question, answer in answers.items()]
+
+
+def rests_on_noise(promise: Guarantee) -> bool:
+    """Say whether noise is what a promise rests on."""
+    return isinstance(promise, (DP, GeoInd))
+
+
+def _task(promise: Guarantee) -> str:
+    return f"holds the private file and {'adds the noise' if rests_on_noise(promise) else 'runs the mechanism'}"
+
+
+def _not_protected_either(promise: Guarantee) -> tuple[str, ...]:
+    """Return what this kind of guarantee leaves open, beside what all of them do."""
+    if isinstance(promise, GeoInd):
+        return ("When somebody travelled: the guarantee covers places, not times.",)
+    if isinstance(promise, (KAnonymity, PlausibleDeniability)):
+        return ("A person against a reader who knows the others with the same trips, or sees several such releases.",)
+    if isinstance(promise, NoGuarantee):
+        return ("Anybody: nothing is promised.",)
+    return ()
+
+
+def _side_channels(promise: Guarantee) -> str:
+    return " ".join([*([NOISE] if rests_on_noise(promise) else []), *SIDE_CHANNELS])
+
+
+def _composition(promise: Guarantee) -> str:
+    """Say how a promise adds up over releases, as the ledger does it."""
+    if rests_on_noise(promise):
+        return "By the ledger of the population: every charge is composed before a row is read, and none is refunded."
+    return "They do not: the ledger lists such a release, and no sum bounds what several of them reveal together."
 
 
 def meaning(promise: Guarantee) -> str:
@@ -177,9 +213,14 @@ def _assessment(manifest: Manifest) -> list[dict[str, str]]:
         "Threats": f"Singling out, linkability and inference by readers with other data. {seen}",
         "Identifiability assessment": manifest.guarantee.words(),
         "Mitigation": " ".join(manifest.statement) or "As the guarantee says.",
-        "De-identification governance": "Charges are debited in an append-only ledger before a row is read; a release is "
+        "De-identification governance": "Every release is debited in an append-only ledger before a row is read, and "
         "verified by hashes, guarantee and debit.",
-        "After the release": "A release cannot be recalled. The costs of later releases about the same people add up.",
+        "After the release": "A release cannot be recalled. "
+        + (
+            "The costs of later releases about the same people add up."
+            if rests_on_noise(manifest.guarantee)
+            else "What later releases about the same people reveal together is not bounded."
+        ),
     }
     return [{"heading": heading, "text": text} for heading, text in texts.items()]
 
@@ -203,7 +244,8 @@ def _deployment(manifest: Manifest) -> dict[str, Any]:
         parameters = {"epsilon": promise.epsilon, **({"delta": promise.delta} if promise.delta else {})}
     elif isinstance(promise, GeoInd):
         parameters = {"epsilon": promise.epsilon_per_m}
-    moved = isinstance(promise, GeoInd)
+    moved = isinstance(promise, (GeoInd, KAnonymity))  # trips of people, not synthetic ones
+    adjacency = "added or removed" if isinstance(promise, DP) else "moved by some metres"
     settings = ", ".join(f"{name} = {value}" for name, value in manifest.parameters.items() if value is not None)
     return {
         "url_slug": f"{manifest.mechanism.replace('_', '-')}-{manifest.release_id}",
@@ -222,30 +264,33 @@ def _deployment(manifest: Manifest) -> dict[str, Any]:
             "dp_variant": {
                 "variant_name": variant,
                 "data_domain": "Traces of people: points with person, trip, time and place, or places or links in order.",
-                "unprotected_quantities": "; ".join(manifest.declared) or "None: all parameters are public choices.",
+                "unprotected_quantities": "; ".join(manifest.declared) or "None was declared.",
             },
             "privacy_loss": {
                 "privacy_unit": promise.unit.name.replace("_", "-"),
-                "privacy_unit_details": f"Adjacent data differ in {promise.unit.words()} "
-                + ("(moved by some metres)." if moved else "(added or removed)."),
+                "privacy_unit_details": f"Adjacent data differ in {promise.unit.words()} ({adjacency})."
+                if rests_on_noise(promise)
+                else "No adjacency is defined: this is not differential privacy.",
                 "privacy_parameters": parameters,
                 "privacy_parameters_details": promise.words(),
             },
             "deployment_model": {
                 "model_name": "Central",
-                "actors": "The publisher holds the private file, adds the noise and is trusted. Readers are not.",
+                "actors": f"The publisher {_task(promise)} and is trusted. Readers are not.",
                 "release_type": "One release",
-                "release_type_details": "Further releases about the same people are charged to the same ledger.",
+                "release_type_details": "Further releases about the same people are recorded in the same ledger.",
                 "data_source_type": "Static",
                 "access_type": "Non-interactive",
             },
             "accounting": {
-                "post_processing": "Models, trips and maps are made from noisy counts and public parameters alone.",
-                "composition": "One ledger per population. Charges are composed by an accountant before data are read.",
+                "post_processing": "Models, trips and maps are made from noisy counts and public parameters alone."
+                if isinstance(promise, DP)
+                else "None is relied on.",
+                "composition": _composition(promise),
             },
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": "; ".join(manifest.declared) or "None was declared.",
-                "mechanisms": f"{manifest.mechanism} of murmurate {manifest.murmurate} ({settings}). {' '.join(SIDE_CHANNELS)}",
+                "mechanisms": f"{manifest.mechanism} of murmurate {manifest.murmurate} ({settings}). {_side_channels(promise)}",
                 "justification": "; ".join(manifest.rests_on) or "The guarantee follows from the parameters alone.",
             },
             "administrative": {"registry_authors": [FILL_IN]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -150,7 +151,9 @@ def releasing_again(mechanism: Any, *, seeded_runs: bool) -> dict[str, Any]:
     def again(members: Trips, n: int, run: int) -> Any:
         rng = seeded(run) if seeded_runs else secure()
         try:
-            made = fitted(mechanism, members, rng) if is_measured(mechanism) else mechanism.apply(members, rng)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a third of the people that they are few: nobody releases them
+                made = fitted(mechanism, members, rng) if is_measured(mechanism) else mechanism.apply(members, rng)
         except InputError as refused:
             raise NotMeasurable(
                 f"{mechanism.name} refused to release some of the people again: {refused.faults[0]}"

@@ -122,7 +122,7 @@ def new_folder(out: Path) -> Iterator[Path]:
     temporary: Path | None = None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
+        temporary = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name[:40]}-"))  # may be no longer than out
         yield temporary
         for path in temporary.rglob("*"):
             _settle(path)
@@ -140,11 +140,23 @@ def new_folder(out: Path) -> Iterator[Path]:
 
 def check_free(out: Path) -> None:
     """Refuse an output that exists or cannot be made, before anything is spent."""
-    if out.exists() or out.is_symlink():
+    try:
+        there = _is_there(out)
+        parent = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    except (OSError, ValueError) as error:  # a name that is too long, or holds a zero byte
+        raise OutputError(f"{out} cannot be made: {getattr(error, 'strerror', None) or error}.") from None
+    if there:
         raise OutputError(f"{out} exists already; releases never overwrite. Name a new folder with --out.")
-    parent = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise OutputError(f"{out} cannot be made: {parent} is not a folder that may be written to.")
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def seal(folder: Path, manifest: Manifest, space: Space | None = None, hashes: Mapping[str, str] | None = None) -> Manifest:

@@ -44,8 +44,9 @@ def refuse_lost(path: Path) -> None:
         holds_releases = any(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return
-    except OSError as error:
-        raise LedgerError(f"{folder} cannot be looked into: {error.strerror or error}. Make it readable to you.") from None
+    except (OSError, ValueError) as error:  # a zero byte in a name is a ValueError
+        reason = getattr(error, "strerror", None) or error
+        raise LedgerError(f"{folder} cannot be looked into: {reason}. Make it readable to you.") from None
     if holds_releases and not path.exists():  # else somebody made the ledger, and a release, while we looked
         raise LedgerDamaged(
             f"the ledger {path} is not there, but {folder} holds releases charged to it: its debits are lost, and a new "

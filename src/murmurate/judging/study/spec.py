@@ -93,7 +93,7 @@ def read_spec(source: str | Path | Mapping[str, Any] | StudySpec) -> StudySpec:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path} does not exist.", "name a study file such as studies/tony900.toml") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # a number of thousands of digits is no TOMLDecodeError
         raise InputError(f"{path} is not a study that can be read: {error}.") from None
     return _spec(values, name=path.stem, folder=str(path.parent), file=path.name)
 
