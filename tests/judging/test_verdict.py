@@ -150,7 +150,7 @@ def test_a_second_sample_takes_only_what_is_judged():
         ("reidentify.timed.top5_k2", "Trip among the first 5 guesses from 2 known places with time"),
         ("average.found_10", "Place found by averaging 10 reports"),
         ("average.error_all", "Error of averaging all reports of a place"),
-        ("localise.hmm_own_profile", "Fakes told from the true day by: hmm own profile"),
+        ("localise.hmm_own_profile", "True day found among fakes by: hmm own profile"),
         ("membership.person_auc", "Membership: person auc"),
     ],
 )

@@ -117,7 +117,7 @@ def runs_on_traces(mechanism: Any, neighbours: tuple[Trips, Trips], statistic: C
         else:
             released = [mechanism.apply(copies(trace, n), rng)]
         if not all(isinstance(part, Trips) for part in released):
-            raise ParameterError(f"{mechanism.name} does not release trips, so its outputs cannot be told apart trip by trip.")
+            raise ParameterError(f"{mechanism.name} does not release trips, so its outputs cannot be compared trip by trip.")
         return np.concatenate([statistic(part) for part in released])
 
     return sample_outputs

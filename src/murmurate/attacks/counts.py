@@ -92,7 +92,7 @@ def membership(
     repeated: int = REPEATED,
     seed: int = 0,
 ) -> list[Score]:
-    """Measure how well members are told from others by the counts where they travelled.
+    """Measure how well members are distinguished from others by the counts where they travelled.
 
     With `again`, the mechanism counts random thirds of the originals; a second third is tested beside them and the last is the
     adversary's own. The second score averages `repeated` such releases. Without it, `holdout` are people outside.

@@ -44,7 +44,7 @@ def membership(
     runs: int = RUNS,
     seed: int = 0,
 ) -> list[Score]:
-    """Measure how well members are told from others: the chance that a member scores higher, .5 where nothing is learned.
+    """Measure how well members are distinguished from others: the chance that a member scores higher, .5 by guessing.
 
     With `again`, the mechanism releases random thirds of the originals; a second third is tested beside them, and the last is
     the adversary's own data. Without it, `holdout` are people who are known not to be in the release.

@@ -191,7 +191,7 @@ def _round_down(value: float) -> float:
 
 
 def _grid(case: Case, epsilon: float, settings: Mapping[str, Any], finest_m: float) -> str:
-    """Return the finest grid of the ladder whose occupied cells can be told from their noise."""
+    """Return the finest grid of the ladder whose occupied cells stand above their noise."""
     from murmurate.asking import Budget
     from murmurate.spaces.grid import Grid
 

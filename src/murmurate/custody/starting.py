@@ -144,7 +144,7 @@ def look(source: str, *, read: Mapping[str, Any], clean: Mapping[str, Any]) -> L
 
 
 def _opened(source: str, options: dict[str, Any], notes: list[str]) -> tuple[Trips, dict[str, Any], ReadReport]:
-    """Open a file; headerless columns and swapped places are told from the values, unless the caller named them."""
+    """Open a file. Columns without a header, and swapped places, are recognised by values unless the caller named them."""
     named = set(options.get("columns", {}))
     report = ReadReport()
     try:

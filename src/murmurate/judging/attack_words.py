@@ -74,8 +74,8 @@ PATTERNS: tuple[tuple[str, str, str], ...] = (
         "Trips that alone drove a link shown with a count of one",
         "Somebody who looks for counts of one finds a trip that drove a link alone",
     ),
-    (r"localise\.(\w+)", "Fakes told from the true day by: {0}", "An observer ({0}) picks the true place among the fakes"),
-    (r"localise\.(\w+)\.median", "Fakes told from the true day by: {0}, median person", ""),
+    (r"localise\.(\w+)", "True day found among fakes by: {0}", "An observer ({0}) picks the true place among the fakes"),
+    (r"localise\.(\w+)\.median", "True day found among fakes by: {0}, median person", ""),
     (r"localise\.(\w+)\.distance", "Distance of the place taken by: {0}", ""),
     (
         r"membership\.auc",

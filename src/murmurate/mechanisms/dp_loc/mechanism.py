@@ -224,8 +224,8 @@ class DPLoc:
     def expected_error(self) -> str:
         deviation = self._noise().scale(self.ends_share, self.tables().limit)
         return (
-            f"Counts behind the model carry Gaussian noise of about {deviation:.0f} trips and more: zones and hours with fewer "
-            "trips than a few times that are told apart poorly, and rare streets are not learned."
+            f"Counts behind the model carry Gaussian noise of about {deviation:.0f} trips or more. Zones and hours with less "
+            "than a few times as many trips are poorly distinguished, and rare streets are not learned."
         )
 
     # -- measuring ---------------------------------------------------------------------------------------------------

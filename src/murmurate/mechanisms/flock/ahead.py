@@ -27,7 +27,7 @@ MAX_RADIUS = 0.6
 RADIUS_ROUNDS = 30
 """Rounds of power iteration by which the radius is found. Chosen by hand."""
 MAX_LOG_RATIO = 60.0
-"""Largest difference of logarithms that is told apart, so that weights stay within the range of single precision."""
+"""Largest difference of logarithms that is distinguished, so that weights stay within the range of single precision."""
 DETOUR_SCALE_CELLS = 0.4
 """Way, in cells, that makes a step less likely by a factor of e where steps have no table. Chosen by hand."""
 
