@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from importlib.metadata import version
 
 import polars as pl
 import pytest
@@ -11,7 +12,7 @@ import murmurate as mm
 from diagonal_city import GRID, city
 from murmurate import noise
 from murmurate.cli.show import fault
-from murmurate.engine import Serial
+from murmurate.engine import Serial, tasks
 from murmurate.engine.dask_cluster import Dask
 from murmurate.errors import EngineError, OutputError
 from murmurate.ingest.stream import scan
@@ -56,6 +57,9 @@ class WithoutPackage:
     def scheduler_info(self, n_workers):
         return {"address": "tls://10.0.0.1:1", "workers": {"tls://10.0.0.9:1": {"nthreads": 1}}}
 
+    def run(self, *_, **__):
+        return {"tls://10.0.0.9:1": ModuleNotFoundError("No module named 'murmurate'")}
+
     def submit(self, *_, **__):
         return self
 
@@ -72,8 +76,32 @@ class WithoutPackage:
 def test_a_worker_without_the_package_is_named(tmp_path, monkeypatch):
     with Dask("tls://10.0.0.1:1") as running, pytest.raises(EngineError, match="cannot import murmurate"):
         monkeypatch.setattr(running, "_client", WithoutPackage())
-        running.start(work_in=tmp_path)
+        with pytest.raises(EngineError, match="cannot import murmurate"):
+            running.start(work_in=tmp_path)
         list(running.map(abs, [1]))
+
+
+def test_a_worker_with_another_version_is_named_before_it_is_given_work(tmp_path, monkeypatch):
+    class OtherVersion(WithoutPackage):
+        def run(self, function, *_, **__):
+            return {"tls://10.0.0.9:1": "0.1" if function is version else ("python 3.0", *tasks.versions()[1:])}
+
+    with Dask("tls://10.0.0.1:1") as running, pytest.raises(EngineError, match=r"other versions: python 3\.0"):
+        monkeypatch.setattr(running, "_client", OtherVersion())
+        running.start(work_in=tmp_path)
+
+
+@pytest.mark.parametrize("make", [mm.release, mm.fit])
+def test_a_cluster_that_cannot_be_used_is_told_before_the_charge(tmp_path, monkeypatch, make):
+    monkeypatch.setattr("murmurate.engine.dask_cluster.CONNECT_S", 0.2)
+    with mm.Ledger.in_memory() as ledger:
+        for engine, work, error in (("dask://tls://127.0.0.1:1", None, EngineError), ("processes:2", "/dev/null", OutputError)):
+            options = {"ledger": ledger, "out": tmp_path / "out", "engine": engine, "work": work}
+            with pytest.raises(error, match=r"no Dask scheduler answers|the work folder /dev/null cannot be used") as caught:
+                make(FLOCK, TRIPS, rng=noise.seeded(1), **options)
+            assert not hasattr(caught.value, "charged") or caught.value.charged is None
+        assert not [entry for entry in ledger.history() if entry.what == "debit"]
+    assert not (tmp_path / "out").exists()
 
 
 class Two(Serial):

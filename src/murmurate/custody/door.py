@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from murmurate.core.parameters import public_parameters, whole
 from murmurate.core.pseudonyms import Link
 from murmurate.core.space import Space
 from murmurate.core.trips import Trips
+from murmurate.core.work_files import NO_COPY
 from murmurate.custody.charging import charged
 from murmurate.custody.internal import Internal, PairingFile
 from murmurate.custody.promises import checked
@@ -34,6 +35,7 @@ from murmurate.engine import Engine, Serial
 from murmurate.engine import engine as open_engine
 from murmurate.errors import InputError, LedgerError, ParameterError, UnknownPopulation
 from murmurate.exports import check_formats, write_beside
+from murmurate.ingest.buckets import disk_errors
 from murmurate.releases.folder import DATA, Release, check_free, new_folder, open_release, seal
 from murmurate.releases.manifest import FILE, Manifest, hash_file
 from murmurate.releases.model import MODEL
@@ -98,6 +100,7 @@ def release(
     made = _made_with(private, declared)
     with (
         new_folder(folder) as temporary,
+        _started(running, mechanism, private, work or ledger.work_folder),
         charged(
             mechanism,
             private,
@@ -111,7 +114,6 @@ def release(
             release_id=release_id,
             signed=signed,
         ) as internal,
-        running,
     ):
         resumed, work_in = resume is not None, work or ledger.work_folder
         payload = read_privately(
@@ -171,6 +173,7 @@ def fit(
     made = _made_with(private, declared)
     with (
         new_folder(folder) as temporary,
+        _started(running, mechanism, private, work or ledger.work_folder),
         charged(
             mechanism,
             private,
@@ -261,6 +264,17 @@ def rehearse(
     drawn = read_privately(mechanism, guarantee, private, rng, Serial())
     payload = drawn if isinstance(drawn, Trips | Payload) else together(list(drawn))
     return Rehearsal(payload, guarantee, mechanism.paired)
+
+
+@contextmanager
+def _started(running: Engine, mechanism: Mechanism, private: Private, work_in: str | Path | None) -> Iterator[None]:
+    """Use an engine in the block, and start its workers first: a cluster that cannot be used is told before the charge."""
+    with running:
+        if is_measured(mechanism) or not isinstance(private, Trips):
+            with disk_errors(work_in):
+                running.start("murmurate.asking.rounds", work_in=None if work_in == NO_COPY else work_in)
+                running.files()
+        yield
 
 
 def _made_with(private: Private, declared: Sequence[str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -76,9 +77,11 @@ class Dask(SharingEngine):
         return max(1, sum(one["nthreads"] for one in self._info()["workers"].values()))
 
     def start(self, *modules: str, work_in: str | Path | None = None) -> None:
-        """Connect to the cluster, or make one."""
+        """Connect to the cluster, or make one; refuse workers that run other packages."""
         self._work_in = work_in or self._work_in
         self._connected()
+        if self._address is not None and self._check_workers():
+            self._check_packages()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Apply a function to each item, in order; at most two items for each worker are under way."""
@@ -140,9 +143,7 @@ class Dask(SharingEngine):
                     if some.future.status == "error":
                         some.submit(self._connected())
             except ImportError:
-                raise EngineError(
-                    "a worker cannot import murmurate.", "Install it on every worker, then run it again."
-                ) from None
+                raise _without_package() from None
             except _lost():
                 self._run_again(waiting, deaths)
         waiting.popleft()
@@ -222,6 +223,15 @@ class Dask(SharingEngine):
             raise TimeoutError("the scheduler does not answer")
         return found
 
+    def _check_packages(self) -> None:
+        """Refuse workers without this package, which Dask drops at their first task, and workers with other versions."""
+        client = self._connected()
+        if any(isinstance(one, ImportError) for one in client.run(version, "murmurate", on_error="return").values()):
+            raise _without_package()
+        for its in client.run(tasks.versions, on_error="return").values():
+            if not isinstance(its, BaseException):  # a worker that was lost meanwhile
+                tasks.check_versions(tasks.versions(), its)
+
     def _check_workers(self) -> bool:
         """Return whether the cluster has workers; refuse one that listens to the network without TLS."""
         found = self._info()
@@ -229,6 +239,10 @@ class Dask(SharingEngine):
         for address in found["workers"]:
             check_address(address, "a worker")
         return bool(found["workers"])
+
+
+def _without_package() -> EngineError:
+    return EngineError("a worker cannot import murmurate.", "Install it on every worker, then run it again.")
 
 
 def _lost() -> tuple[type[BaseException], ...]:

@@ -11,6 +11,7 @@ import pickle
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -52,7 +53,9 @@ class Spark(SharingEngine):
     @property
     def workers(self) -> int:  # type: ignore[override]
         """Return how many parts run at a time."""
-        return int(self._connected().sparkContext.defaultParallelism)
+        session = self._connected()
+        with _told():
+            return int(session.sparkContext.defaultParallelism)
 
     def start(self, *modules: str, work_in: str | Path | None = None) -> None:
         """Connect to the cluster, or start Spark here."""
@@ -72,22 +75,15 @@ class Spark(SharingEngine):
 
     def end(self) -> None:
         """End Spark where this process started it."""
-        if self._session is not None and self._own:
-            self._session.stop()
-        self._session = None
+        session, self._session = self._session, None
+        if session is not None and self._own:
+            with suppress(EngineError), _told():  # one that is lost need not be ended well
+                session.stop()
 
     def _run(self, session: Any, files: WorkFiles, names: list[str]) -> Iterator[Any]:
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
-        numbers = session.range(len(names), numPartitions=len(names))
-        try:
+        with _told():
+            numbers = session.range(len(names), numPartitions=len(names))
             rows = numbers.mapInArrow(_Runner(files, tuple(names)), "number bigint, outcome binary").collect()
-        except (PySparkException, Py4JError) as error:
-            raise EngineError(
-                f"Spark gave up a part of the work ({type(error).__name__}).",
-                "Look after its executors: they need this package, this account and the disk of the work folder.",
-            ) from None
         outcomes = {int(row.number): row.outcome for row in rows}
         if len(rows) != len(outcomes) or outcomes.keys() != set(range(len(names))):
             raise EngineError("Spark returned a part of the work twice or not at all.", "Run it again.")
@@ -121,6 +117,21 @@ class Spark(SharingEngine):
         self._session.sparkContext.setLogLevel("OFF")
         self._own = True
         return self._session
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say that Spark gave up, or was stopped by somebody else; a session that was stopped has lost its attributes."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, AttributeError, OSError) as error:
+        raise EngineError(
+            f"Spark gave up a part of the work, or was stopped ({type(error).__name__}).",
+            "Look after its session and its executors: they need this package, this account and the disk of the work folder.",
+        ) from None
 
 
 class _Runner:

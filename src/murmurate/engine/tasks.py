@@ -94,13 +94,18 @@ def _version(name: str) -> str:
         return "absent"
 
 
-def _check(one: Task) -> None:
-    differ = [f"{mine} (expected {its})" for mine, its in zip(versions(), one.versions, strict=True) if mine != its]
+def check_versions(expected: tuple[str, ...], found: tuple[str, ...]) -> None:
+    """Refuse a worker whose `versions` are not those of the process that asks for the work."""
+    differ = [f"{its} (expected {mine})" for mine, its in zip(expected, found, strict=True) if mine != its]
     if differ:
         raise EngineError(
             f"a worker runs other versions: {', '.join(differ)}.",
             "Install the same versions on every worker, then run it again.",
         )
+
+
+def _check(one: Task) -> None:
+    check_versions(one.versions, versions())
     if one.files.folder is not None and not one.files.folder.is_dir():
         raise EngineError(
             "a worker cannot open the folder for private work files.",
