@@ -95,11 +95,26 @@ def test_places_that_cannot_be_are_one_message(run, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_recipe_that_does_not_fit_on_the_disk_is_not_left_in_part(run, tmp_path, monkeypatch):
+    source, recipe = tmp_path / "trips.parquet", tmp_path / "recipe.toml"
+    city(people=8, days=2, seed=5, interval_s=60, across_km=4.0).trips.table.write_parquet(source)
+
+    def no_room(path, text, **_options):
+        path.write_bytes(text[:10].encode())
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("murmurate.cli.start.Path.write_text", no_room)
+    code, _, err = run("start", source, "--yes", "--recipe", recipe)
+    assert code == 2
+    assert "could not be written: No space left on device" in err
+    assert not recipe.exists()
+
+
 @pytest.mark.filterwarnings("always")
 def test_warnings_are_sentences_and_attacks_do_not_repeat_them(run, tmp_path):
     source = tmp_path / "trips.parquet"
     city(people=45, days=1, seed=5, interval_s=120, across_km=4.0).trips.table.write_parquet(source)
-    few = ("--set", "epsilon=0.2", "--space", "grid:44.98,-30.03,45.02,-29.97:500", "--ledger", tmp_path / "l.sqlite", "--yes")
+    few = ("--set", "epsilon=0.01", "--space", "grid:44.98,-30.03,45.02,-29.97:500", "--ledger", tmp_path / "l.sqlite", "--yes")
     code, _, err = run("release", "dp_loc", "--in", source, "--out", tmp_path / "out", *few)
     assert code == 0, err
     assert "Warning: the noisy number of trips" in err

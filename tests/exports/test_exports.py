@@ -82,6 +82,31 @@ def test_every_export_is_accompanied_and_verified(released, kind, name, tmp_path
         released[kind].export(format=name, out=out)
 
 
+def test_a_full_disk_is_one_message_and_leaves_nothing(released, tmp_path, monkeypatch):
+    from murmurate.spaces.road import write_gpkg
+
+    def full(*_given, **_more):
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(write_gpkg, "_features", full)
+        with pytest.raises(OutputError, match="could not be written"):
+            released["trips"].export(format="gpkg", out=tmp_path / "out.gpkg")
+    write_text = Path.write_text
+
+    def no_room(path, text, **options):
+        if path.name.endswith(".guarantee.json"):
+            raise OSError(28, "No space left on device")
+        return write_text(path, text, **options)
+
+    monkeypatch.setattr(Path, "write_text", no_room)
+    with pytest.raises(OutputError, match="No space left"):
+        released["trips"].export(format="csv", out=tmp_path / "out.csv")
+    assert not list(tmp_path.iterdir()), "an export without its guarantee"
+
+
 def test_what_cannot_be_exported_is_refused(released, tmp_path):
     with pytest.raises(ParameterError, match="a release of trips has no format omx; it has csv"):
         released["trips"].export(format="omx", out=tmp_path / "x")

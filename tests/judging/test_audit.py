@@ -159,3 +159,18 @@ def test_a_deep_audit_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
 def test_a_generator_that_repeats_after_a_fork_is_noticed():
     assert fork_repeats(twins.CopiedBlock())
     assert not fork_repeats(noise.secure().words)
+
+
+def test_an_interrupted_deep_audit_shows_what_it_found_and_says_so_in_its_exit_code(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from murmurate.cli import app
+
+    def interrupted(_mechanism, **_options):
+        yield {"unit": "trip", "parameters": {"epsilon": 1.0}, "scores": [], "twins": []}
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("murmurate.judging.audit_deep.deep_audit", interrupted)
+    ran = CliRunner().invoke(app, ["audit", "geoind", "--deep", "--json", str(tmp_path / "deep.json")])
+    assert ran.exit_code == 130
+    assert "1 audits. Interrupted. The same command goes on from" in ran.output

@@ -28,6 +28,8 @@ REPEATED = 4
 """Releases of the same people that an adversary averages in the second score. Set by hand: half the noise of one."""
 MIN_CELLS = 10
 """Fewest cells of a table from which rates are told."""
+NOTHING_SHOWN = " Nothing was published where they travelled, so all look alike; more people or a larger epsilon may show more."
+"""Said where members and others cannot be compared at all, which is no sign of a strong promise."""
 LONE = 1.5
 """Counts above 0 and below this are read as one trip."""
 Again = Callable[[Trips, int, int], Any]
@@ -134,6 +136,8 @@ def membership(
         value = float(np.mean([auc(one, who) for one, (_, who) in zip(ratio, found, strict=True)]))
         name = "membership.auc" if times == 1 else f"membership.auc_of_{times}_releases"
         more = "" if times == 1 else f" The mean of {times} releases of the same people, each of which would be charged."
+        if all(np.ptp(one, axis=0).max() == 0 for one, _ in found):
+            more += NOTHING_SHOWN
         note = f"{words}; {runs} releases of random thirds, weights learned on the others.{more}"
         scores.append(score_of_auc(name, value, sum(len(who) for _, who in found), note))
     return scores

@@ -79,10 +79,11 @@ def _deep(built: Any, city: Any, kept: Path | None, runs: int | None, html: Path
     if runs is not None or html is not None:
         raise ParameterError("--deep sets its own --runs and writes --json only.")
     found: list[Any] = []
-    ended = "All audits are done."
+    ended, interrupted = "All audits are done.", False
     try:
         found.extend(deep_audit(built, kept=kept, city=city))
     except KeyboardInterrupt:
+        interrupted = True
         ended = "Interrupted. " + (f"The same command goes on from {kept}." if kept else "With --json FILE it could go on.")
     table(("unit", "epsilon", "releases", "meter", "black box", "faults missed"), rows_of(found))
     typer.echo(f"{len(found):,} audits. {ended}")
@@ -90,6 +91,8 @@ def _deep(built: Any, city: Any, kept: Path | None, runs: int | None, html: Path
     if broken:
         typer.echo("The promise does not hold: a value lies above its claim.", err=True)
         raise typer.Exit(4)
+    if interrupted:
+        raise typer.Exit(130)
 
 
 def _is_charged(book: Ledger, release_id: str) -> bool:

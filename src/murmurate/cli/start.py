@@ -86,7 +86,11 @@ def start(
         **numbers,
     )
     warnings = _warnings(advice, found)
-    recipe.write_text(advice.recipe, encoding="utf-8")
+    try:
+        recipe.write_text(advice.recipe, encoding="utf-8")
+    except OSError as error:
+        recipe.unlink(missing_ok=True)
+        raise OutputError(f"{recipe} could not be written: {error.strerror or error}.") from None
     _close(found, advice, recipe, declared, warnings, json)
 
 

@@ -77,9 +77,10 @@ def export(release: Release, *, format: str, out: str | Path, prior: str | Path 
     sidecar = sidecar_of(path)
     for one in (path, sidecar):
         check_free(one)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
+    temporary: Path | None = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:40]}-"))
         made = temporary / path.name
         FORMATS.load(format)(release, made, promise_of(release), **options)
         about = {
@@ -95,12 +96,15 @@ def export(release: Release, *, format: str, out: str | Path, prior: str | Path 
             **({} if prior is None else {"prior": Path(prior).name}),
             "files": _hashes(made),
         }
-        made.rename(path)
-        sidecar.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        beside = temporary / sidecar.name
+        beside.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        made.rename(path)  # both are whole by now
+        beside.rename(sidecar)
     except OSError as error:
         raise OutputError(f"{path} could not be written: {error.strerror or error}.") from error
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
     return path
 
 

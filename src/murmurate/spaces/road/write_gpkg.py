@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import struct
 from collections.abc import Iterator, Sequence
@@ -79,6 +80,12 @@ def write_layers(file: Path, layers: Sequence[tuple[str, pl.DataFrame, Any, str]
                     "VALUES ('promise', 'attributes', 'promise', ?)",
                     (LONG_AGO,),
                 )
+    except sqlite3.OperationalError as error:
+        database.close()
+        part.unlink(missing_ok=True)
+        if error.sqlite_errorcode & 0xFF not in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}:
+            raise
+        raise OSError(errno.ENOSPC, f"{error}", str(file)) from None  # as other formats say it
     finally:
         database.close()
     part.replace(file)
