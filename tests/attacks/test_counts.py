@@ -52,3 +52,13 @@ def test_few_people_are_not_measured():
     few = TRIPS.take_trips(np.arange(20))
     with pytest.raises(NotMeasurable, match="at least 40"):
         membership(counting(0.0)(few, 0, 0), few, again=counting(0.0), by_person=False)
+
+
+def test_counts_that_show_nothing_are_not_taken_for_a_strong_promise():
+    def nothing(members, n, run):
+        return flows_of(pl.DataFrame({"origin": [0], "destination": [0], "count": [0.0]}), GRID)
+
+    (silent,) = membership(nothing(TRIPS, 0, 0), TRIPS, again=nothing, by_person=False, repeated=1)
+    assert silent.value == 0.5
+    assert "Nothing was published where they travelled" in silent.note
+    assert "Nothing was published" not in aucs(0.0, repeated=1)["membership.auc"].note
