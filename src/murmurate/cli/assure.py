@@ -68,7 +68,7 @@ def audit(
         typer.echo("The promise does not hold: a value lies above its claim.", err=True)
         raise typer.Exit(4)
     if not found.passed:
-        typer.echo("A planted fault was not caught: draw more outputs with --runs, or audit a smaller epsilon.", err=True)
+        typer.echo("A planted fault was not caught: draw more outputs with --runs, or audit an epsilon nearer to 1.", err=True)
 
 
 def _deep(built: Any, city: Any, kept: Path | None, runs: int | None, html: Path | None) -> None:
