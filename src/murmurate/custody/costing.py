@@ -68,8 +68,9 @@ class Cost:
             else f"One machine of {cores()} cores takes {self.cpu_s / cores() / 86400:,.0f} days; a cluster of "
             f"{int(np.ceil(self.cpu_s / ONE_MACHINE_S)):,} cores takes a day."
         )
+        cpu = f"{self.cpu_s:,.0f} CPU seconds" if self.cpu_s < 3600 else f"{self.cpu_s / 3600:,.1f} CPU hours"
         return (
-            f"About {self.cpu_s / 3600:,.2f} CPU hours for {self.points:,} points, {self.disk_bytes / 1e9:,.1f} GB of disk for "
+            f"About {cpu} for {self.points:,} points, {self.disk_bytes / 1e9:,.1f} GB of disk for "
             f"private parts and the release, {self.memory_mb / 1000:,.1f} GB of memory with {self.workers} workers. {enough}"
         )
 
