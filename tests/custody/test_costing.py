@@ -29,6 +29,7 @@ def test_the_size_of_a_file_and_a_probe_give_the_cost(file):
     assert found.points == 5000
     assert 0 < found.cpu_s < 3600 and found.disk_bytes >= 5000 * costing.PART_BYTES
     assert found.one_machine and "One machine is enough" in found.words()
+    assert f"{found.cpu_s:,.0f} CPU seconds" in found.words()
 
 
 def test_fewer_trips_drawn_need_less_disk(file):
