@@ -17,6 +17,7 @@ from murmurate.engine.dask_cluster import Dask
 from murmurate.errors import EngineError, OutputError
 from murmurate.ingest.stream import scan
 from murmurate.mechanisms.flock import Flock
+from murmurate.mechanisms.flock.model import FlockModel
 
 FLOCK = Flock(epsilon=20.0, space=GRID, n_out=50)
 TRIPS = city(600, users=60)
@@ -47,6 +48,23 @@ def test_a_part_that_fails_for_good_leaves_a_charge_that_can_be_resumed(tmp_path
         made = mm.release(FLOCK, TRIPS, ledger=ledger, out=tmp_path / "out", **resumed)
         assert made.manifest.release_id == caught.value.charged
         assert len([line for line in ledger.history() if line.what == "debit"]) == 1
+
+
+class RepeatsTrips(Serial):
+    """Returns the first part of the drawn trips twice."""
+
+    def map(self, function, items):
+        for k, item in enumerate(items):
+            yield (found := function(item))
+            if k == 0 and getattr(function, "__name__", "") == "_sample_part":
+                yield found
+
+
+def test_trips_that_are_drawn_twice_are_not_released(tmp_path, monkeypatch):
+    monkeypatch.setattr(FlockModel, "sample_trips", 10, raising=False)
+    with mm.Ledger.in_memory() as ledger, pytest.raises(EngineError, match="came twice"):
+        mm.release(FLOCK, TRIPS, ledger=ledger, out=tmp_path / "out", rng=noise.seeded(1), engine=RepeatsTrips())
+    assert not (tmp_path / "out").exists()
 
 
 class WithoutPackage:

@@ -21,6 +21,7 @@ from murmurate.core.trips import Trips
 from murmurate.engine import Engine
 from murmurate.engine.shared import give_back_memory, keep_freed_memory, opened
 from murmurate.engine.written_files import NewFile, Written, new_files, write_files
+from murmurate.errors import EngineError
 from murmurate.noise import Randomness
 
 SAMPLE_TRIPS = 50_000
@@ -53,8 +54,14 @@ class Samples:
             (shared, first, min(self._at_once, self.n - first), key.tobytes(), self.engine.place(f"sample-{first}"))
             for first, key in zip(firsts, keys, strict=True)
         )
-        for drawn in progress.track(self.engine.map(_sample_part, items), "drawing trips", len(firsts)):
+        results = progress.track(self.engine.map(_sample_part, items), "drawing trips", len(firsts))
+        n_parts = 0
+        for n_parts, drawn in enumerate(results, start=1):
+            if n_parts > len(firsts):
+                break
             yield drawn if isinstance(drawn, Trips) else drawn.take()
+        if n_parts != len(firsts):
+            raise EngineError("a part of the drawn trips came twice or not at all.", "Run it again.")
 
     def write_to(self, path: Path, *, emits: Sequence[str], keep_ids: bool = False) -> dict[str, str]:
         """Write the trips: to one file or, above `ONE_FILE_TRIPS`, to a folder of that name with files part-00000.parquet, ...
