@@ -56,7 +56,7 @@ class RepeatsTrips(Serial):
     def map(self, function, items):
         for k, item in enumerate(items):
             yield (found := function(item))
-            if k == 0 and function.__name__ == "_sample_part":
+            if k == 0 and getattr(function, "__name__", "") == "_sample_part":
                 yield found
 
 
