@@ -292,7 +292,7 @@ def test_times_that_are_needed_are_asked_for_before_the_charge(tmp_path, ledger,
 
 def test_a_name_too_long_is_refused_before_the_charge(tmp_path, ledger):
     with pytest.raises(OutputError):
-        mm.release(geoind(), trips(), ledger=ledger, out=tmp_path / ("x" * 250))
+        mm.release(geoind(), trips(), ledger=ledger, out=tmp_path / ("x" * 260))
     assert [entry.what for entry in ledger.history()] == ["created"]
 
 

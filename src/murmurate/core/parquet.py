@@ -159,4 +159,4 @@ def read_table(path: Path, *, without: Sequence[str] = ()) -> pl.DataFrame:
     except InputError:
         raise
     except FOREIGN as error:
-        raise InputError(f"{path} is damaged: {shown(error)}.") from None
+        raise InputError(f"{path.name} is damaged: {shown(error)}.") from None

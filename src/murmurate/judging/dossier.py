@@ -7,7 +7,6 @@ data (attack scores, budget history, the name of a population, who approved) is 
 from __future__ import annotations
 
 import json
-import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from murmurate import __version__
-from murmurate.core.guarantee import DP, GeoInd, Guarantee, KAnonymity, NoGuarantee, PlausibleDeniability, to_json
+from murmurate.core.guarantee import DP, GeoInd, KAnonymity, to_json
 from murmurate.core.ledger import Ledger
 from murmurate.core.score import Score
 from murmurate.core.trips import Trips
 from murmurate.judging.attack_words import attack_label
 from murmurate.judging.checking import verify
+from murmurate.judging.guarantee_words import (
+    NOT_PROTECTED,
+    composition,
+    meaning,
+    not_protected_by,
+    publishers_task,
+    rests_on_noise,
+    side_channels,
+)
 from murmurate.judging.review import attack
 from murmurate.judging.scoring import Evaluation
 from murmurate.releases import kind_of
@@ -35,22 +43,6 @@ EUROPEAN = {
     "Inference": ("inference.destination", "inference.home", "inference.work", "membership.auc"),
 }
 """The three tests of Opinion 05/2014 of the Article 29 Working Party, and the scores that measure each."""
-NOT_PROTECTED = (
-    "Facts about the whole population, such as how busy a street is: they are what is published.",
-    "People whose data the publisher holds elsewhere or has released before outside this ledger.",
-    "Whoever can read the private file, the ledger or the machine they lie on.",
-    "Conclusions about a person from what is known about everybody.",
-)
-"""What no guarantee of this package covers, in every dossier."""
-NOISE = (
-    "Noise is drawn on integers or a public lattice from the operating system's generator; sums of floats are never released."
-)
-"""Said of the noise, where the guarantee rests on it."""
-SIDE_CHANNELS = (
-    "How long a release takes depends on the private data. Nobody outside should be able to watch it run.",
-    "The manifests of two private inputs differ in time, name and hashes alone.",
-)
-"""Side channels of every release, and what is done about each."""
 
 
 @dataclass(frozen=True)
@@ -133,19 +125,19 @@ def _questions(manifest: Manifest) -> list[dict[str, str]]:
         "What is the unit of privacy?": unit,
         "What are epsilon and delta, and what do they mean?": meaning(promise),
         "Which kind of guarantee is it?": promise.words(),
-        "What is not protected?": " ".join([*NOT_PROTECTED, *_not_protected_either(promise)]),
+        "What is not protected?": " ".join([*NOT_PROTECTED, *not_protected_by(promise)]),
         "Whom must people trust?": (
             "Each person's points are moved by themselves; whoever runs the mechanism still sees the true points."
             if isinstance(promise, GeoInd)
-            else f"The publisher, who {_task(promise)} (central model); nobody who reads the release."
+            else f"The publisher, who {publishers_task(promise)} (central model); nobody who reads the release."
             if isinstance(promise, DP)
-            else f"The publisher, who {_task(promise)}; and readers, in so far as they know more than the guarantee assumes."
+            else f"The publisher, who {publishers_task(promise)}; and readers, where they know more than the guarantee assumes."
         ),
         "On which assumptions does it rest?": "; ".join(manifest.rests_on) or "None beyond the mechanism itself.",
         "Which choices depended on the data?": " ".join(manifest.declared)
         or "The publisher declared none; a choice that was made by looking at the data is not covered by the guarantee.",
-        "Which side channels remain?": _side_channels(promise),
-        "How do several releases add up?": _composition(promise),
+        "Which side channels remain?": side_channels(promise),
+        "How do several releases add up?": composition(promise),
         "What must readers know about accuracy?": " ".join(manifest.statement),
         "Was the noise secure?": "No: it came from a seed, for a test or demo."
         if manifest.seeded
@@ -154,54 +146,6 @@ def _questions(manifest: Manifest) -> list[dict[str, str]]:
         else "The guarantee does not rest on noise. Random numbers came from the operating system's generator.",
     }
     return [{"question": question, "answer": answer} for question, answer in answers.items()]
-
-
-def rests_on_noise(promise: Guarantee) -> bool:
-    """Say whether noise is what a promise rests on."""
-    return isinstance(promise, (DP, GeoInd))
-
-
-def _task(promise: Guarantee) -> str:
-    return f"holds the private file and {'adds the noise' if rests_on_noise(promise) else 'runs the mechanism'}"
-
-
-def _not_protected_either(promise: Guarantee) -> tuple[str, ...]:
-    """Return what this kind of guarantee leaves open, beside what all of them do."""
-    if isinstance(promise, GeoInd):
-        return ("When somebody travelled: the guarantee covers places, not times.",)
-    if isinstance(promise, (KAnonymity, PlausibleDeniability)):
-        return ("A person against a reader who knows the others with the same trips, or sees several such releases.",)
-    if isinstance(promise, NoGuarantee):
-        return ("Anybody: nothing is promised.",)
-    return ()
-
-
-def _side_channels(promise: Guarantee) -> str:
-    return " ".join([*([NOISE] if rests_on_noise(promise) else []), *SIDE_CHANNELS])
-
-
-def _composition(promise: Guarantee) -> str:
-    """Say how a promise adds up over releases, as the ledger does it."""
-    if rests_on_noise(promise):
-        return "By the ledger of the population: every charge is composed before a row is read, and none is refunded."
-    return "They do not: the ledger lists such a release, and no sum bounds what several of them reveal together."
-
-
-def meaning(promise: Guarantee) -> str:
-    """Say what epsilon means as odds: how far a reader's belief about one unit can move."""
-    if isinstance(promise, DP):
-        factor = math.exp(min(promise.epsilon, 700.0))
-        sure = factor / (1 + factor)
-        tail = f", except with probability {promise.delta:g}" if promise.delta else ""
-        return (
-            f"Epsilon {promise.epsilon:g}, delta {promise.delta:g}. Somebody who thinks at first that a unit was in the data "
-            f"with probability 50 % can think so with at most {100 * sure:.1f} % after reading the release{tail}."
-        )
-    if isinstance(promise, GeoInd):
-        return f"Epsilon {promise.epsilon_per_m:g} per metre: places d metres apart differ by a factor of at most e^(d x that)."
-    if isinstance(promise, NoGuarantee):
-        return "There is no epsilon: nothing is promised."
-    return "There is no epsilon: this is not differential privacy."
 
 
 def _assessment(manifest: Manifest) -> list[dict[str, str]]:
@@ -276,7 +220,7 @@ def _deployment(manifest: Manifest) -> dict[str, Any]:
             },
             "deployment_model": {
                 "model_name": "Central",
-                "actors": f"The publisher {_task(promise)} and is trusted. Readers are not.",
+                "actors": f"The publisher {publishers_task(promise)} and is trusted. Readers are not.",
                 "release_type": "One release",
                 "release_type_details": "Further releases about the same people are recorded in the same ledger.",
                 "data_source_type": "Static",
@@ -286,11 +230,11 @@ def _deployment(manifest: Manifest) -> dict[str, Any]:
                 "post_processing": "Models, trips and maps are made from noisy counts and public parameters alone."
                 if isinstance(promise, DP)
                 else "None is relied on.",
-                "composition": _composition(promise),
+                "composition": composition(promise),
             },
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": "; ".join(manifest.declared) or "None was declared.",
-                "mechanisms": f"{manifest.mechanism} of murmurate {manifest.murmurate} ({settings}). {_side_channels(promise)}",
+                "mechanisms": f"{manifest.mechanism} of murmurate {manifest.murmurate} ({settings}). {side_channels(promise)}",
                 "justification": "; ".join(manifest.rests_on) or "The guarantee follows from the parameters alone.",
             },
             "administrative": {"registry_authors": [FILL_IN]},

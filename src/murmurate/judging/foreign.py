@@ -41,7 +41,10 @@ PLAIN = (pl.String, pl.Binary, pl.Boolean, pl.Categorical, pl.Enum, pl.Null)
 """Types beside numbers that a column of counts may have; of `hour`, also `TIMES`."""
 TIMES = (pl.Datetime, pl.Time)
 """Types from which the hour of the day is taken."""
-WHAT, REMEDY = "a table of counts", "give a CSV or Parquet table."
+WHAT = "a table of counts"
+"""What was expected of a file that cannot be read."""
+REMEDY = "give a CSV or Parquet table."
+"""What to do about such a file."""
 MAX_TOTAL = 2**53
 """Largest sum of all counts: the largest whole number up to which a float holds every one."""
 
@@ -61,18 +64,21 @@ def read_foreign(path: str | Path, *, space: Space | None = None, **options: Any
     what = counted_in(found)
     if what == "trips":
         return read(path, space=space, **options)
-    table = _canonical(_table(file), found, file)
+    table = _canonical(_table(file), found, file.name)
     if what == "links":
         if not isinstance(space, RoadNetwork):
-            raise InputError(f"{file} counts links; their places are not in it.", "give the network with --space road:FILE.")
-        table = _hours(table, file).with_columns(_counts(table["count"], file).clip(0))  # as for zones: noise may leave less
+            raise InputError(
+                f"{file.name} counts links; their places are not in it.", "give the network with --space road:FILE."
+            )
+        # as for zones: noise may leave less than nothing
+        table = _hours(table, file.name).with_columns(_counts(table["count"], file.name).clip(0))
         return LinkFlows(network=space, table=table)
     if not isinstance(space, Places):
         raise InputError(
-            f"{file} counts {what}; where they are is not in it.",
+            f"{file.name} counts {what}; where they are is not in it.",
             "give them with --space zones:FILE, grid:SOUTH,WEST,NORTH,EAST:CELL_M or hex:RESOLUTION@SOUTH,WEST,NORTH,EAST.",
         )
-    return flows_of(table, space, file)
+    return flows_of(table, space, file.name)
 
 
 def recognise(names: Sequence[str]) -> dict[str, str]:
@@ -101,7 +107,7 @@ def counted_in(found: Mapping[str, str]) -> str:
     return "zones" if "zone" in found else "trips"
 
 
-def flows_of(table: pl.DataFrame, places: Places, file: str | Path = "the table") -> ZoneFlows:
+def flows_of(table: pl.DataFrame, places: Places, file: str = "the table") -> ZoneFlows:
     """Return counts of zones or of pairs of zones, by hour where there is one, as flows; totals over the day are added up."""
     table = _hours(table, file) if "hour" in table.columns else table.with_columns(hour=None)
     whole = table["hour"].null_count() == table.height
@@ -128,7 +134,7 @@ def flows_of(table: pl.DataFrame, places: Places, file: str | Path = "the table"
     return ZoneFlows(places=places, **tables)
 
 
-def _canonical(table: pl.DataFrame, found: Mapping[str, str], file: Path) -> pl.DataFrame:
+def _canonical(table: pl.DataFrame, found: Mapping[str, str], file: str) -> pl.DataFrame:
     """Return the table with the columns of counts by their canonical names, each a number or text (or a time, for hours)."""
     absent = [name for name in found.values() if name not in table.columns]
     if absent:  # a name with the separator in it
@@ -136,7 +142,7 @@ def _canonical(table: pl.DataFrame, found: Mapping[str, str], file: Path) -> pl.
     table = table.drop(name for name in found if name in table.columns and found[name] != name)  # another spelling is taken
     table = table.rename({name: canonical for canonical, name in found.items()})
     wrong = [
-        Fault(f"is of type {kind}; numbers or texts are expected", file=str(file), column=found[name])
+        Fault(f"is of type {kind}; numbers or texts are expected", file=file, column=found[name])
         for name, kind in table.schema.items()
         if name in found and not (kind.is_numeric() or kind in PLAIN or (name == "hour" and kind in TIMES))
     ]
@@ -146,7 +152,7 @@ def _canonical(table: pl.DataFrame, found: Mapping[str, str], file: Path) -> pl.
         return table.with_columns(pl.col(pl.Binary).cast(pl.String, strict=False))
 
 
-def _counts(values: pl.Series, file: str | Path) -> pl.Series:
+def _counts(values: pl.Series, file: str) -> pl.Series:
     """Return counts as numbers; their sum is small enough to be whole."""
     counts = values.cast(pl.Float64, strict=False)
     wrong = counts.is_null() | ~counts.is_finite()
@@ -157,7 +163,7 @@ def _counts(values: pl.Series, file: str | Path) -> pl.Series:
     return counts
 
 
-def _numbers(values: pl.Series, places: Places, file: str | Path) -> pl.Series:
+def _numbers(values: pl.Series, places: Places, file: str) -> pl.Series:
     """Return the number of each place, which a table names as `names()` does or numbers from 0 on."""
     names = places.names()
     text = values.cast(pl.String).str.strip_chars()
@@ -169,13 +175,13 @@ def _numbers(values: pl.Series, places: Places, file: str | Path) -> pl.Series:
     if number.null_count():
         shown = ", ".join(repr(one) for one in names[:3])
         raise InputError(
-            [Fault(f"{number.null_count():,} values name no place", file=str(file), column=values.name)],
+            [Fault(f"{number.null_count():,} values name no place", file=file, column=values.name)],
             f"name places as --space does ({shown}, ...) or by their number from 0 to {len(names) - 1:,}.",
         )
     return number
 
 
-def _hours(table: pl.DataFrame, file: str | Path) -> pl.DataFrame:
+def _hours(table: pl.DataFrame, file: str) -> pl.DataFrame:
     """Return the table with whole hours of the day; times of day and timestamps are cut down to their hour."""
     hour = table["hour"]
     if hour.dtype.is_temporal():
@@ -209,7 +215,7 @@ def _names(file: Path) -> list[str]:
 def _table(file: Path) -> pl.DataFrame:
     if file.suffix == ".parquet":
         return read_table(file)
-    with damaged(file, WHAT, REMEDY):
+    with damaged(file.name, WHAT, REMEDY):
         with open_text(file) as stream:
             content = stream.read()
         head = content[:65_536].decode("utf-8-sig", errors="replace").splitlines()[0]
